@@ -1,0 +1,1 @@
+"""Plain scripts that measure the package beside the naive way and the physical limit."""

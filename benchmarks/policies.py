@@ -1,0 +1,38 @@
+"""Acceptance of the two ways to choose what is swapped, as the number of factors grows."""
+
+import numpy as np
+
+from benchmarks import measure
+from benchmarks.engine import reward
+from counterpoint import Augmenter, Factorization, Sparse, Transitions, Uniform
+from counterpoint.masks import Proximity
+
+
+def crowded(n: int, rows: int, rng: np.random.Generator) -> tuple[Factorization, Transitions, Proximity]:
+    """Balls in a unit square that touch below 0.1: the more there are, the more touch."""
+    factors = Factorization.blocks(state={f"ball{i}": 2 for i in range(n)}, action={"push": 2})
+    state = rng.random((rows, 2 * n), np.float32)
+    data = Transitions(state, rng.random((rows, 2), np.float32), np.zeros(rows), state, np.zeros(rows, bool))
+    return factors, data, Proximity(factors, dict(factors.state), 0.1, attached=("ball0",))
+
+
+def main() -> None:
+    rows = []
+    for n in (4, 16, 64):
+        factors, data, mask = crowded(n, 4000, np.random.default_rng(0))
+        shares = []
+        for policy in (Uniform(), Sparse()):
+            funnel = Augmenter(factors, mask, reward, pairs=4000, policy=policy)(
+                data, rng=np.random.default_rng(1)
+            ).funnel
+            shares += [funnel.acceptance, funnel.accepted / funnel.pairs]
+        rows.append([n, *shares])
+    measure.table(
+        "Acceptance of proposals and rows per pair (touching below 0.1 in the unit square)",
+        ["n", "uniform", "per pair", "sparse", "per pair"],
+        rows,
+    )
+
+
+if __name__ == "__main__":
+    main()

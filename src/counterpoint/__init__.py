@@ -1,0 +1,31 @@
+"""Counterfactual data augmentation of reinforcement-learning data through local causal models."""
+
+from counterpoint.core.augment import Augmenter, Counterfactuals
+from counterpoint.core.coda import coda, swap
+from counterpoint.core.engine import Funnel
+from counterpoint.core.factors import Factorization
+from counterpoint.core.graphs import Sparse, Uniform, components, independent, random_union
+from counterpoint.core.protocols import DeriveFn, MaskFn, NextStateMaskFn, RewardFn, TerminalFn
+from counterpoint.core.transitions import Transitions
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Augmenter",
+    "Counterfactuals",
+    "DeriveFn",
+    "Factorization",
+    "Funnel",
+    "MaskFn",
+    "NextStateMaskFn",
+    "RewardFn",
+    "Sparse",
+    "TerminalFn",
+    "Transitions",
+    "Uniform",
+    "coda",
+    "components",
+    "independent",
+    "random_union",
+    "swap",
+]

@@ -1,0 +1,125 @@
+"""Checks of what users supply and of what is made, as plain functions for users' own tests."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from counterpoint.core.arrays import Array, Floats, Ints, listed
+from counterpoint.core.augment import Counterfactuals, require_data
+from counterpoint.core.factors import Factorization
+from counterpoint.core.protocols import MaskFn, RewardFn, call_mask, call_reward
+from counterpoint.core.transitions import Transitions
+
+CHUNK = 65536
+
+
+class CheckFailed(AssertionError, ValueError):
+    """A check found what it looks for; the message says what and where."""
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What a simulator says of counterfactuals that were put back into it."""
+
+    error: Floats  # (B,) largest absolute difference between stored and simulated next state
+    atol: float
+    columns: Floats  # (S,) largest difference in each column
+
+    @property
+    def wrong(self) -> Ints:
+        """Rows that the simulator does not confirm."""
+        return np.flatnonzero(~(self.error <= self.atol))
+
+    @property
+    def confirmed(self) -> float:
+        """Share of rows that the simulator confirms."""
+        return 1.0 - len(self.wrong) / max(1, len(self.error))
+
+    def __str__(self) -> str:
+        return f"{self.confirmed:.2%} of {len(self.error):,} counterfactuals confirmed, {len(self.wrong):,} wrong"
+
+
+def check_mask_fn(mask_fn: MaskFn, data: Transitions, factors: Factorization) -> None:
+    """Raise unless ``mask_fn`` is a mask: right shape and dtype, pure, and a function of each row alone.
+
+    Args:
+        mask_fn: the mask to check.
+        data: some real transitions, a few hundred will do.
+        factors: how columns split into factors.
+    """
+    require_data(data, factors)
+    whole = call_mask(mask_fn, data, factors)
+    if not np.array_equal(whole, call_mask(mask_fn, data, factors)):
+        raise CheckFailed(
+            "mask_fn: called twice with the same transitions it gave different masks; it must not be random."
+        )
+    half = (len(data) + 1) // 2
+    parts = [call_mask(mask_fn, part, factors) for part in (data[:half], data[half:]) if len(part)]
+    if not np.array_equal(whole, np.concatenate(parts)):
+        raise CheckFailed("mask_fn: the mask of a transition depends on the others of its batch; rows must not mix.")
+
+
+def check_reward_fn(reward_fn: RewardFn, data: Transitions, *, atol: float = 1e-5) -> None:
+    """Raise unless ``reward_fn`` reproduces the rewards of real transitions."""
+    made = call_reward(reward_fn, data)
+    error = np.abs(made - data.reward)
+    if (error > atol).any():
+        row = int(error.argmax())
+        raise CheckFailed(
+            f"reward_fn: it differs from the data in {(error > atol).mean():.1%} of the rows; worst is row {row}: "
+            f"the data says {data.reward[row]:g}, reward_fn says {made[row]:g}."
+        )
+
+
+def audit(made: Counterfactuals | Transitions, step: Callable[..., Array], *, atol: float = 1e-6) -> Audit:
+    """Put transitions back into a simulator and compare with their stored next states.
+
+    Args:
+        made: counterfactuals, or any transitions.
+        step: ``(state, action) -> next_state``, batched; called as ``(state, action, noise)`` where the
+            transitions carry noise.
+        atol: largest difference in any column that still counts as agreement.
+    """
+    data = made.transitions if isinstance(made, Counterfactuals) else made
+    error = np.zeros(len(data))
+    columns = np.zeros(data.state.shape[1])
+    for start in range(0, len(data), CHUNK):
+        part = data[start : start + CHUNK]
+        inputs: tuple[Any, ...] = (part.state, part.action, *([part.noise] if part.noise is not None else []))
+        simulated = np.asarray(step(*inputs))
+        if simulated.shape != part.next_state.shape:
+            raise ValueError(f"step: expected next states of shape {part.next_state.shape}, got {simulated.shape}.")
+        apart = np.abs(simulated.astype(np.float64) - part.next_state)
+        apart[np.isnan(apart)] = np.inf
+        error[start : start + CHUNK] = apart.max(axis=1, initial=0.0)
+        columns = np.maximum(columns, apart.max(axis=0, initial=0.0))
+    return Audit(error, atol, columns)
+
+
+def check_counterfactuals(
+    made: Counterfactuals | Transitions,
+    step: Callable[..., Array],
+    *,
+    atol: float = 1e-6,
+    at_least: float = 1.0,
+) -> Audit:
+    """Raise unless the simulator confirms counterfactuals; return the audit.
+
+    Args:
+        made: counterfactuals, or any transitions.
+        step: as for ``audit``.
+        atol: largest difference in any column that still counts as agreement.
+        at_least: share of rows that must be confirmed.
+    """
+    found = audit(made, step, atol=atol)
+    if found.confirmed < at_least:
+        row = int(found.error.argmax())
+        origin = f" (from rows {made.base[row]} and {made.donor[row]})" if isinstance(made, Counterfactuals) else ""
+        worst = [int(column) for column in np.argsort(-found.columns)[:4] if found.columns[column] > atol]
+        raise CheckFailed(
+            f"{found}, expected at least {at_least:.2%}. Worst is row {row}{origin}, off by {found.error[row]:.3g}; "
+            f"columns {listed(worst)} differ most. A missed edge of the mask is the usual reason."
+        )
+    return found

@@ -1,0 +1,255 @@
+"""Transitions in, counterfactual transitions out."""
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from counterpoint.core.arrays import Array, Ints, NodeSet
+from counterpoint.core.coda import require_derived
+from counterpoint.core.engine import Batch, Funnel, Recipe, Sources, batches
+from counterpoint.core.factors import Factorization
+from counterpoint.core.graphs import Policy, Uniform
+from counterpoint.core.pairs import Pairs, same_rows, sharing, uniform
+from counterpoint.core.protocols import DeriveFn, MaskFn, RewardFn, TerminalFn, call_reward, call_terminal
+from counterpoint.core.transitions import Transitions
+
+PATIENCE = 1_000_000  # proposals after which a hopeless acceptance ends ``fill``
+HOPELESS = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Counterfactuals:
+    """Accepted counterfactual transitions with the provenance of every row."""
+
+    transitions: Transitions
+    base: Ints  # (B,) row of the data that the counterfactual started from
+    donor: Ints  # (B,) row of the data that gave the swapped factors
+    swapped: NodeSet  # (B, N) which nodes came from the donor
+    funnel: Funnel
+
+    def __len__(self) -> int:
+        return len(self.transitions)
+
+
+@dataclass(frozen=True, eq=False)
+class Augmenter:
+    """Counterfactual data augmentation as a function from transitions to more transitions.
+
+    Attributes:
+        factors: how columns split into factors.
+        mask_fn: ``(state, action) -> bool (B, N, n)``, who influences whom.
+        reward_fn: ``(state, action, next_state) -> float (B,)``, relabels the reward.
+        terminal_fn: ``(state, action, next_state) -> bool (B,)``, relabels termination; needed where
+            the data holds terminal transitions.
+        pairs: how many pairs of transitions a call looks at.
+        samples_per_pair: how many different counterfactuals to try for each pair, at the most.
+        policy: which unions of components are swapped: ``Uniform()`` as in the paper, or ``Sparse()``.
+        pairing: ``"uniform"`` pairs, as in the paper, or only ``"sharing"`` pairs that have an
+            independent component in common.
+        derive: ``state -> (B, derived)``, recomputes the derived columns of the factorisation.
+
+    Example:
+        >>> import numpy as np
+        >>> from counterpoint import Augmenter, Factorization, Transitions
+        >>> from counterpoint.masks import Constant
+        >>> rng = np.random.default_rng(0)
+        >>> factors = Factorization.blocks(state={"left": 2, "right": 2}, action={"push": 1})
+        >>> s, a, s2 = rng.random((9, 4)), rng.random((9, 1)), rng.random((9, 4))
+        >>> data = Transitions(s, a, np.zeros(9), s2, np.zeros(9, bool))
+        >>> augmenter = Augmenter(factors, Constant.identity(factors), lambda s, a, s2: s2[:, 0])
+        >>> made = augmenter.fill(data, 20, rng=rng)
+        >>> len(made), made.funnel.accepted
+        (20, 20)
+    """
+
+    factors: Factorization
+    mask_fn: MaskFn
+    reward_fn: RewardFn
+    terminal_fn: TerminalFn | None = None
+    pairs: int = 2000
+    samples_per_pair: int = 5
+    _: KW_ONLY
+    policy: Policy = field(default_factory=Uniform)
+    pairing: Literal["uniform", "sharing"] = "uniform"
+    derive: DeriveFn | None = None
+
+    def __post_init__(self) -> None:
+        require_count("pairs", self.pairs)
+        require_count("samples_per_pair", self.samples_per_pair)
+        for name in ("mask_fn", "reward_fn"):
+            if not callable(getattr(self, name)):
+                raise TypeError(f"{name}: expected a function, got {getattr(self, name)!r}.")
+        if self.pairing not in ("uniform", "sharing"):
+            raise ValueError(f"pairing: expected 'uniform' or 'sharing', got {self.pairing!r}.")
+        if not isinstance(self.policy, Policy):
+            raise TypeError(f"policy: expected Uniform() or Sparse(), got {self.policy!r}.")
+
+    def __call__(self, data: Transitions, *, rng: np.random.Generator) -> Counterfactuals:
+        """Look at ``pairs`` pairs and return all counterfactuals that are accepted: one round of the paper."""
+        sources, pairs, key = self._start(data, rng)
+        every = batches(sources, pairs, key, most_pairs=self.pairs, most_rows=np.iinfo(np.int64).max)
+        made = [batch.accepted() for batch in every]
+        out = _Output(data, self.factors, sum(len(batch.keep) for batch in made))
+        for batch in made:
+            out.append(batch)
+        return self._finish(out)
+
+    def fill(
+        self,
+        data: Transitions,
+        size: int,
+        *,
+        rng: np.random.Generator,
+        progress: Callable[[int], object] | None = None,
+    ) -> Counterfactuals:
+        """Look at as many pairs as it takes until exactly ``size`` counterfactuals are accepted.
+
+        Args:
+            data: the real transitions.
+            size: how many counterfactuals to return.
+            rng: source of randomness.
+            progress: called with the number of rows accepted so far, now and then.
+
+        Raises:
+            ValueError: if that many cannot be made; the message says why.
+        """
+        require_count("size", size)
+        sources, pairs, key = self._start(data, rng)
+        if 2 * size >= len(data):
+            sources.need()
+        out = _Output(data, self.factors, size)
+        for batch in batches(sources, pairs, key, most_pairs=pairs.total, most_rows=size):
+            out.append(batch)
+            if progress is not None:
+                progress(out.funnel.accepted)
+            tried = out.funnel.proposals
+            if tried >= PATIENCE and out.funnel.accepted < min(size, HOPELESS * tried):
+                break
+        if out.funnel.accepted < size:
+            raise ValueError(_why(out.funnel, size, sources, self))
+        return self._finish(out)
+
+    def _start(self, data: Transitions, rng: np.random.Generator) -> tuple[Sources, Pairs, np.uint64]:
+        """Check the data and draw the order of its pairs."""
+        require_data(data, self.factors)
+        require_generator(rng)
+        if self.terminal_fn is None and data.terminated.any():
+            raise ValueError(
+                f"terminal_fn: {int(data.terminated.sum())} of {len(data)} transitions are terminal, and whether "
+                "a recombined transition is terminal cannot be copied from its parents. Give "
+                "terminal_fn(state, action, next_state) -> bool (B,), or leave the terminal rows out."
+            )
+        recipe = Recipe(self.factors, self.mask_fn, self.policy, self.samples_per_pair, self.derive)
+        for start in range(0, len(data), 65536):
+            require_derived(data[start : start + 65536], self.factors, self.derive)
+        pair_key, union_key = rng.integers(2**64, size=2, dtype=np.uint64)
+        sources = Sources(data, recipe)
+        columns = [column for name in self.factors.context for column in self.factors.state[name]]
+        groups = same_rows(data.state[:, columns])
+        if self.pairing == "uniform":
+            return sources, uniform(groups, pair_key), union_key
+        context = self.factors.nodes(*self.factors.context)
+        return sources, sharing(groups, sources.need(), context, pair_key), union_key
+
+    def _finish(self, out: "_Output") -> Counterfactuals:
+        """Relabel reward and termination, chunk by chunk."""
+        made = out.transitions
+        for start in range(0, len(made), 65536):
+            part = made[start : start + 65536]
+            made.reward[start : start + 65536] = call_reward(self.reward_fn, part)
+            if self.terminal_fn is not None:
+                made.terminated[start : start + 65536] = call_terminal(self.terminal_fn, part)
+        return Counterfactuals(made, out.base, out.donor, out.swapped, out.funnel)
+
+
+class _Output:
+    """Room for so many accepted rows, filled batch by batch."""
+
+    def __init__(self, data: Transitions, factors: Factorization, rows: int) -> None:
+        try:
+            like = data.replace(episode=None, step=None)
+            if not factors.noise or data.noise is None:
+                like = like.replace(noise=None)
+            self.transitions = Transitions.empty_like(like, rows)
+            self.base, self.donor = np.empty(rows, np.int64), np.empty(rows, np.int64)
+            self.swapped = np.empty((rows, factors.n + factors.m), np.bool_)
+        except MemoryError as error:
+            raise MemoryError(f"size: {rows:,} rows do not fit into memory. Make them in several parts.") from error
+        self.transitions.terminated[:] = False
+        self.funnel = Funnel()
+
+    def append(self, batch: Batch) -> None:
+        """Copy the accepted rows of a batch behind those that are there."""
+        rows = slice(self.funnel.accepted, self.funnel.accepted + len(batch.keep))
+        for name, column in self.transitions.columns():
+            if name not in ("reward", "terminated"):
+                _take(getattr(batch.proposal, name), batch.keep, column[rows])
+        for source, column in (
+            (batch.base, self.base),
+            (batch.donor, self.donor),
+            (batch.nodes, self.swapped),
+        ):
+            _take(source, batch.keep, column[rows])
+        self.funnel += batch.funnel
+
+
+def _take(source: Array, rows: Ints, out: Array) -> None:
+    np.take(source, rows, axis=0, out=out, mode="clip")  # "clip" writes straight into out
+
+
+def require_count(name: str, value: object) -> None:
+    """Raise unless ``value`` is a positive whole number."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name}: expected a whole number, got {value!r}.")
+    if value < 1:
+        raise ValueError(f"{name}: expected at least 1, got {value}.")
+
+
+def require_generator(rng: object) -> None:
+    """Raise unless ``rng`` is a NumPy generator."""
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(f"rng: expected a NumPy generator such as np.random.default_rng(0), got {rng!r}.")
+
+
+def require_data(data: Transitions, factors: Factorization) -> None:
+    """Raise unless ``data`` holds transitions that the factorisation covers."""
+    if not isinstance(data, Transitions):
+        raise TypeError(f"data: expected Transitions, got {type(data).__name__}.")
+    if not len(data):
+        raise ValueError("data: it holds no transitions, so there is nothing to recombine.")
+    factors.require_widths(data.state.shape[1], data.action.shape[1])
+    if factors.noise and data.noise is not None and data.noise.shape[1] != factors.noise_width:
+        raise ValueError(
+            f"noise: the data has {data.noise.shape[1]} columns, the factors own {factors.noise_width} of them."
+        )
+
+
+def _why(funnel: Funnel, size: int, sources: Sources, augmenter: Augmenter) -> str:
+    """Explain in words why ``fill`` could not make so many rows."""
+    made = f"size: {size:,} counterfactuals were asked for, {funnel.accepted:,} could be made. "
+    tried = funnel.rejected + funnel.accepted
+    if len(sources.data) < 2:
+        return made + "A swap needs two transitions, and the data holds one."
+    if sources.entangled:
+        return made + (
+            "Every mask is one component: nothing can be swapped. If factors are really independent at "
+            "times, the mask has too many edges; raise its threshold or shrink its radius."
+        )
+    if not tried and augmenter.factors.context and funnel.pairs <= len(sources.data):
+        return made + f"No two transitions agree on the context {', '.join(augmenter.factors.context)}."
+    if not tried:
+        return made + (
+            f"None of {funnel.pairs:,} pairs had anything to exchange: overlaid, their graphs are one component, "
+            "or the parents agree on all that could be swapped."
+        )
+    if funnel.proposals >= PATIENCE and funnel.accepted < HOPELESS * funnel.proposals:
+        return made + (
+            f"{funnel.rejected:,} of {tried:,} proposals were rejected, because an edge of the proposal's own mask "
+            "crosses the swapped set. With many factors, policy=Sparse() swaps fewer at a time."
+        )
+    return made + (
+        f"All {funnel.pairs:,} pairs have been tried, with at most {augmenter.samples_per_pair} samples each; "
+        f"{funnel.rejected:,} proposals were rejected. Raise samples_per_pair, or bring more data."
+    )

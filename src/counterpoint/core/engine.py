@@ -1,0 +1,190 @@
+"""From pairs to accepted proposals, chunk by chunk: Algorithm 1 at speed.
+
+The masks of source transitions are asked for once and kept as component labels. All else happens per
+chunk, so memory does not grow with the number of proposals.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from counterpoint.core import kernels
+from counterpoint.core.arrays import Ints, NodeSet, words
+from counterpoint.core.coda import derived, mixed
+from counterpoint.core.factors import Factorization
+from counterpoint.core.graphs import Policy, independent, label_dtype, overlay, unions
+from counterpoint.core.pairs import Pairs
+from counterpoint.core.protocols import DeriveFn, MaskFn, call_mask
+from counterpoint.core.transitions import Transitions
+
+CHUNK_BYTES = 16 * 2**20  # of proposals and their masks
+
+
+@dataclass(frozen=True)
+class Funnel:
+    """What became of the proposals: ``proposals = trivial + duplicate + rejected + accepted``."""
+
+    pairs: int = 0  # pairs of transitions looked at
+    proposals: int = 0
+    trivial: int = 0  # nothing to exchange: one shared component only, or a transition paired with itself
+    duplicate: int = 0  # would repeat another row, because both parents agree on what is swapped
+    rejected: int = 0  # an edge of the proposal's own mask crosses the swapped set
+    accepted: int = 0
+
+    def __add__(self, other: "Funnel") -> "Funnel":
+        return Funnel(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    @property
+    def acceptance(self) -> float:
+        """Share of the proposals that were accepted, among those that had something to exchange."""
+        tried = self.rejected + self.accepted
+        return self.accepted / tried if tried else 0.0
+
+    def __str__(self) -> str:
+        return "\n".join(f"{f.name:<10}{getattr(self, f.name):>14,}" for f in fields(self))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One chunk of proposals and which of them to keep."""
+
+    proposal: Transitions
+    base: Ints  # (R,)
+    donor: Ints  # (R,)
+    nodes: NodeSet  # (R, N)
+    keep: Ints  # rows of the accepted ones
+    funnel: Funnel
+
+    def accepted(self) -> "Batch":
+        """Return the accepted proposals alone."""
+        keep, every = self.keep, np.arange(len(self.keep))
+        return Batch(self.proposal[keep], self.base[keep], self.donor[keep], self.nodes[keep], every, self.funnel)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What the engine is told: the parts of an ``Augmenter`` that decide which rows are made."""
+
+    factors: Factorization
+    mask_fn: MaskFn
+    policy: Policy
+    samples_per_pair: int
+    derive: DeriveFn | None
+
+    def chunk_rows(self, data: Transitions) -> int:
+        """How many proposals to hold at a time."""
+        row = sum(array.nbytes // max(1, len(data)) for _, array in data.columns())
+        mask = self.factors.n * (self.factors.n + self.factors.m)
+        return int(np.clip(CHUNK_BYTES // (row + mask + 1), 1024, 65536))
+
+
+class Sources:
+    """The component labels of the source transitions, computed when first needed."""
+
+    def __init__(self, data: Transitions, recipe: Recipe) -> None:
+        self.data, self.recipe = data, recipe
+        nodes = recipe.factors.n + recipe.factors.m
+        self.labels = np.zeros((len(data), nodes), label_dtype(nodes))  # (T, N)
+        self.known = np.zeros(len(data), np.bool_)  # (T,)
+        self._missing = len(data)
+
+    def need(self, rows: Ints | None = None) -> Ints:
+        """Make sure that the labels of these rows (of all rows) are known, and return them all."""
+        if self._missing:
+            unknown = np.flatnonzero(~self.known) if rows is None else np.unique(rows[~self.known[rows]])
+            size = self.recipe.chunk_rows(self.data)
+            for start in range(0, len(unknown), size):
+                self._label(unknown[start : start + size])
+        return self.labels
+
+    def _label(self, rows: Ints) -> None:
+        contiguous = len(rows) == rows[-1] - rows[0] + 1
+        part = self.data[rows[0] : rows[-1] + 1] if contiguous else self.data[rows]
+        mask = call_mask(self.recipe.mask_fn, part, self.recipe.factors)
+        labels = np.empty((len(rows), self.labels.shape[1]), self.labels.dtype)
+        kernels.run(kernels.label, len(rows), mask, labels)
+        self.labels[rows] = labels
+        self.known[rows] = True
+        self._missing -= len(rows)
+
+    @property
+    def entangled(self) -> bool:
+        """Whether every mask seen so far is one single component."""
+        return not self.labels[self.known].any()
+
+
+def batches(sources: Sources, pairs: Pairs, key: np.uint64, *, most_pairs: int, most_rows: int) -> Iterator[Batch]:
+    """Yield chunks of proposals until so many pairs are used up or so many rows are accepted.
+
+    The rows depend on the key alone. The chunks adapt to the yield so far: the last one is not made
+    larger than needed.
+    """
+    funnel = Funnel()
+    full = max(1, sources.recipe.chunk_rows(sources.data) // sources.recipe.samples_per_pair)
+    while funnel.pairs < min(most_pairs, pairs.total) and funnel.accepted < most_rows:
+        wanted = full
+        if funnel.accepted:
+            wanted = int(1.1 * (most_rows - funnel.accepted) * funnel.pairs / funnel.accepted) + 16
+        count = min(full, wanted, most_pairs - funnel.pairs)
+        batch = _batch(sources, pairs.draw(funnel.pairs, count), funnel.pairs, key, most_rows - funnel.accepted)
+        funnel += batch.funnel
+        yield batch
+
+
+def _batch(sources: Sources, rows: tuple[Ints, Ints], first: int, key: np.uint64, room: int) -> Batch:
+    """Make and validate the proposals of some pairs; stop counting where ``room`` rows are accepted."""
+    recipe = sources.recipe
+    base, donor = rows
+    labels = sources.need(np.concatenate(rows))
+    number, sizes, tried = _overlaid(sources.data, base, donor, labels, recipe)
+    offset = np.concatenate([[0], np.cumsum(sizes_to_counts(sizes, recipe))])
+    nodes = np.empty((offset[-1], labels.shape[1]), np.bool_)
+    most = recipe.policy.most(labels.shape[1])
+    kernels.run(kernels.draw_unions, len(base), first, key, most, number, sizes, offset, nodes)
+    of_pair = np.repeat(np.arange(len(base)), np.diff(offset))
+    base, donor = base[of_pair], donor[of_pair]
+    proposal = derived(mixed(sources.data, base, donor, nodes, recipe.factors), recipe.factors, recipe.derive)
+    valid = independent(call_mask(recipe.mask_fn, proposal, recipe.factors), nodes) if len(nodes) else of_pair > 0
+    keep = np.flatnonzero(valid)
+    used, made = len(tried), len(nodes)
+    if len(keep) >= room:  # what comes after the last row that is needed does not count
+        keep = keep[:room]
+        made = int(keep[-1]) + 1
+        used = int(of_pair[made - 1]) + 1
+    trivial = int((tried[:used] == 0).sum())
+    duplicate = int(tried[:used].sum() - offset[used])
+    funnel = Funnel(used, trivial + duplicate + made, trivial, duplicate, made - len(keep), len(keep))
+    return Batch(proposal, base, donor, nodes, keep, funnel)
+
+
+def _overlaid(data: Transitions, base: Ints, donor: Ints, labels: Ints, recipe: Recipe) -> tuple[Ints, Ints, Ints]:
+    """Number the components of each pair's overlaid graph that a swap would change.
+
+    Also returns their count, and how many unions would be tried if the parents agreed nowhere (zero
+    for a pair with nothing to exchange).
+    """
+    factors = recipe.factors
+    same = np.ones((len(base), labels.shape[1]), np.bool_)
+    for values, owner in (
+        (data.state, factors.state_owner),
+        (data.next_state, factors.state_owner),
+        (data.action, factors.action_owner),
+    ):
+        kernels.run(kernels.agree, len(base), base, donor, words(values), owner, same)
+    context = factors.nodes(*factors.context)
+    first, second = labels[base], labels[donor]
+    number, sizes = overlay(first, second, same | context)
+    tried = sizes_to_counts(sizes, recipe)
+    agreeing = np.flatnonzero(same.any(axis=1) & (base != donor))
+    if len(agreeing):
+        fixed = np.broadcast_to(context, (len(agreeing), len(context))).copy()
+        tried[agreeing] = sizes_to_counts(overlay(first[agreeing], second[agreeing], fixed)[1], recipe)
+    return number, sizes, tried
+
+
+def sizes_to_counts(sizes: Ints, recipe: Recipe) -> Ints:
+    """How many unions are drawn from so many components: ``samples_per_pair``, or all there are."""
+    most = int(sizes.max(initial=0))
+    table = np.array([min(recipe.samples_per_pair, unions(k, recipe.policy)) for k in range(most + 1)])
+    return table[sizes]

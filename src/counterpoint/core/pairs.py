@@ -1,0 +1,96 @@
+"""Which transitions meet: every allowed pair once, in an order that only the seed decides.
+
+Rows fall into classes, and a list of blocks says which two classes may be paired. The pairs of all
+blocks are numbered, and a keyed permutation of these numbers is drawn from one after another. So no
+pair comes twice, nothing has to be remembered, and any part of the order can be computed by itself.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from counterpoint.core import kernels
+from counterpoint.core.arrays import Array, Ints, NodeSet
+from counterpoint.core.graphs import overlay
+
+MOST_GRAPHS = 1024  # different graphs that are compared each with each
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """A random order of unordered pairs of rows."""
+
+    order: Ints  # (T,) rows, those of a class next to each other
+    blocks: Ints  # (K, 4) start and length of two classes; equal starts mean pairs within one class
+    before: Ints  # (K,) number of pairs in earlier blocks
+    total: int
+    distinct: bool  # whether pairs of a row with itself are left out
+    key: np.uint64
+
+    def draw(self, first: int, count: int) -> tuple[Ints, Ints]:
+        """Return rows (base, donor) of the pairs number ``first`` to ``first + count``."""
+        count = min(count, self.total - first)
+        base, donor = np.empty(count, np.int64), np.empty(count, np.int64)
+        half = max(1, ((self.total - 1).bit_length() + 1) // 2)
+        kernels.run(
+            kernels.draw_pairs, count, first, self.total, half, self.key,
+            self.before, self.blocks, self.order, int(self.distinct), base, donor,
+        )  # fmt: skip
+        return base, donor
+
+
+def uniform(groups: Ints, key: np.uint64) -> Pairs:
+    """Pair rows of the same group, each with each and with itself, as Algorithm 1 draws them."""
+    order, starts, lengths = _classes(groups)
+    return _numbered(order, np.stack([starts, lengths, starts, lengths], axis=1), False, key)
+
+
+def sharing(groups: Ints, labels: Ints, context: NodeSet, key: np.uint64) -> Pairs:
+    """Pair only rows of the same group whose graphs, overlaid, still have two components to exchange.
+
+    Rows are classed by graph, and each two graphs are compared once. With more than ``MOST_GRAPHS``
+    different graphs, only the rows that no donor can help (one component) are left out.
+    """
+    keyed = np.column_stack([groups, labels])
+    graphs, graph = np.unique(_as_bytes(keyed), return_inverse=True)
+    if len(graphs) > MOST_GRAPHS:
+        useful = np.flatnonzero((labels != 0).any(axis=1))
+        order, starts, lengths = _classes(groups[useful])
+        return _numbered(useful[order], np.stack([starts, lengths, starts, lengths], axis=1), True, key)
+    order, starts, lengths = _classes(graph)
+    first_row = order[starts]
+    pairs: list[tuple[int, int]] = []
+    for a, row in enumerate(first_row):
+        others = first_row[a:]
+        mine = np.repeat(labels[row][None], len(others), axis=0)
+        _, sizes = overlay(mine, labels[others], np.broadcast_to(context, mine.shape).copy())
+        pairs.extend((a, a + int(b)) for b in np.flatnonzero((sizes > 1) & (groups[others] == groups[row])))
+    one, other = np.array(pairs, np.int64).reshape(-1, 2).T
+    return _numbered(order, np.stack([starts[one], lengths[one], starts[other], lengths[other]], axis=1), True, key)
+
+
+def same_rows(values: Array) -> Ints:
+    """Number rows so that equal rows get equal numbers, (T,)."""
+    if values.shape[1] == 0:
+        return np.zeros(len(values), np.int64)
+    return np.unique(_as_bytes(values + values.dtype.type(0)), return_inverse=True)[1]  # + 0 makes -0.0 equal 0.0
+
+
+def _classes(keys: Ints) -> tuple[Ints, Ints, Ints]:
+    """Sort rows by class; return the order, and start and length of each class in it."""
+    order = np.argsort(keys, kind="stable")
+    _, starts, lengths = np.unique(keys[order], return_index=True, return_counts=True)
+    return order, starts, lengths
+
+
+def _numbered(order: Ints, blocks: Ints, distinct: bool, key: np.uint64) -> Pairs:
+    starts, lengths, others, other_lengths = blocks.T
+    within = lengths * (lengths - 1 if distinct else lengths + 1) // 2
+    sizes = np.where(starts == others, within, lengths * other_lengths)
+    before = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return Pairs(order, np.ascontiguousarray(blocks), before[:-1], int(before[-1]), distinct, key)
+
+
+def _as_bytes(rows: Array) -> Array:
+    rows = np.ascontiguousarray(rows)
+    return rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1])))[:, 0]

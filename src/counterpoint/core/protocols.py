@@ -1,0 +1,136 @@
+"""What users supply: plain functions, called with arrays they cannot change and checked on return."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from counterpoint.core.arrays import Array, Bools, Floats, listed, read_only
+from counterpoint.core.factors import Factorization
+from counterpoint.core.transitions import Transitions
+
+
+class MaskFn(Protocol):
+    """Who influences whom: ``(state, action) -> bool (B, N, n)``.
+
+    Rows are sources at t (state factors, then action factors), columns are state factors at t+1. A
+    mask with the attribute ``uses_next_state = True`` is called as ``(state, action, next_state)``.
+    """
+
+    def __call__(self, state: Floats, action: Floats, /) -> Bools:  # noqa: D102
+        ...
+
+
+class NextStateMaskFn(Protocol):
+    """A mask that also looks at what happened; it says so by its attribute."""
+
+    uses_next_state: bool
+
+    def __call__(self, state: Floats, action: Floats, next_state: Floats, /) -> Bools:  # noqa: D102
+        ...
+
+
+class RewardFn(Protocol):
+    """``(state, action, next_state) -> float (B,)``."""
+
+    def __call__(self, state: Floats, action: Floats, next_state: Floats, /) -> Floats:  # noqa: D102
+        ...
+
+
+class TerminalFn(Protocol):
+    """``(state, action, next_state) -> bool (B,)``."""
+
+    def __call__(self, state: Floats, action: Floats, next_state: Floats, /) -> Bools:  # noqa: D102
+        ...
+
+
+class DeriveFn(Protocol):
+    """Derived columns from the others: ``state (B, S) -> float (B, derived)``, or a whole state (B, S)."""
+
+    def __call__(self, state: Floats, /) -> Floats:  # noqa: D102
+        ...
+
+
+def call_mask(mask_fn: MaskFn | NextStateMaskFn, data: Transitions, factors: Factorization) -> Bools:
+    """Return the masks of a batch, checked, without the edges out of context factors.
+
+    Base and donor agree on context factors, so what these influence may still be swapped.
+    """
+    inputs = (data.state, data.action)
+    if getattr(mask_fn, "uses_next_state", False):
+        inputs = (*inputs, data.next_state)  # type: ignore[assignment]
+    mask = require_mask(_call("mask_fn", mask_fn, *inputs), len(data), factors)
+    if factors.context:
+        mask = mask & ~factors.nodes(*factors.context)[:, None]
+    return mask
+
+
+def call_reward(reward_fn: RewardFn, data: Transitions) -> Floats:
+    """Return the rewards of a batch, checked."""
+    reward = _call("reward_fn", reward_fn, data.state, data.action, data.next_state)
+    _require_column("reward_fn", reward, len(data), "fiub", "floats")
+    if not np.isfinite(reward).all():
+        raise ValueError("reward_fn: returned NaN or infinite rewards; it must be defined for every next state.")
+    return reward
+
+
+def call_terminal(terminal_fn: TerminalFn, data: Transitions) -> Bools:
+    """Return the termination flags of a batch, checked."""
+    terminated = _call("terminal_fn", terminal_fn, data.state, data.action, data.next_state)
+    _require_column("terminal_fn", terminated, len(data), "b", "booleans")
+    return terminated
+
+
+def call_derive(derive: DeriveFn, state: Floats, factors: Factorization) -> Floats:
+    """Return the derived columns of a batch of states, checked, (B, derived)."""
+    values = _call("derive", derive, state)
+    width = len(factors.derived)
+    if values.shape == state.shape:
+        values = values[:, list(factors.derived)]
+    if values.shape != (len(state), width):
+        raise ValueError(
+            f"derive: expected shape {(len(state), width)}, one column for each of {listed(factors.derived)}, "
+            f"or whole states {state.shape}, got {values.shape}."
+        )
+    return values
+
+
+def require_mask(mask: Array, rows: int, factors: Factorization) -> Bools:
+    """Raise unless ``mask`` is bool (B, N, n) for this factorisation."""
+    n, nodes = factors.n, factors.n + factors.m
+    if mask.dtype != np.bool_:
+        hint = (
+            "Scores become a mask by a threshold: wrap the function in Threshold(score_fn, tau)."
+            if mask.dtype.kind == "f"
+            else "Use .astype(bool)."
+        )
+        raise TypeError(f"mask_fn: expected booleans, got dtype {mask.dtype}. {hint}")
+    if mask.shape != (rows, nodes, n):
+        hint = "Rows are sources (state factors, then action factors), columns are next-state factors."
+        if mask.shape == (rows, n, nodes):
+            hint = "It looks transposed: " + hint
+        elif mask.shape == (rows, nodes, nodes):
+            hint = f"Drop the last {factors.m} columns: actions have no next value."
+        raise ValueError(
+            f"mask_fn: expected shape {(rows, nodes, n)} for {listed(factors.names)}, got {mask.shape}. {hint}"
+        )
+    return np.ascontiguousarray(mask)
+
+
+def _call(name: str, function: Callable[..., Any], *inputs: Array) -> Array:
+    """Call a user's function with inputs that it cannot write to."""
+    try:
+        return np.asarray(function(*map(read_only, inputs)))
+    except ValueError as error:
+        if "read-only" not in str(error):
+            raise
+        raise ValueError(
+            f"{name}: it tried to change its input in place. Work on a copy: state = state.copy()."
+        ) from error
+
+
+def _require_column(name: str, values: Array, rows: int, kinds: str, noun: str) -> None:
+    if values.shape != (rows,):
+        raise ValueError(f"{name}: expected shape {(rows,)}, one value per transition, got {values.shape}.")
+    if values.dtype.kind not in kinds:
+        raise TypeError(f"{name}: expected {noun}, got dtype {values.dtype}.")

@@ -1,0 +1,27 @@
+import os
+
+import hypothesis
+import numba
+import numpy as np
+import pytest
+
+hypothesis.settings.register_profile("counterpoint", deadline=None, derandomize=True, max_examples=60)
+hypothesis.settings.register_profile("interpreted", deadline=None, derandomize=True, max_examples=15)
+hypothesis.settings.load_profile("interpreted" if numba.config.DISABLE_JIT else "counterpoint")
+
+if numba.config.DISABLE_JIT:  # the hash relies on wrapping; interpreted NumPy scalars warn of it
+    np.seterr(over="ignore")
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20201112)
+
+
+def pytest_collection_modifyitems(config, items):
+    """Tests marked `compiled` need the compiled loops: too slow, or about them."""
+    if os.environ.get("NUMBA_DISABLE_JIT") == "1":
+        skip = pytest.mark.skip(reason="needs compiled loops")
+        for item in items:
+            if "compiled" in item.keywords:
+                item.add_marker(skip)

@@ -1,0 +1,104 @@
+"""The direction of dependencies, read off the import statements, and the weight of the bare package."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).parents[1] / "src" / "counterpoint"
+MODULES = sorted(SRC.rglob("*.py"))
+
+# What each part of the package may import from the rest of it; itself always.
+TOOLS = {"masks", "goals", "replay", "files", "metrics", "checks", "report", "scm"}
+ALLOWED = {
+    "core": set(),
+    **{tool: {"core"} | TOOLS for tool in TOOLS},
+    "worlds": {"core"} | TOOLS,
+    "learn": {"core"} | TOOLS,
+    "adapters": {"core"} | TOOLS,
+    "cli": {"core", "worlds", "learn", "adapters"} | TOOLS,
+    "__init__": {"core"},
+}
+EXCEPTIONS = {("adapters/gymnasium.py", "worlds")}
+# Foreign libraries enter in one file each.
+FOREIGN = {
+    "numpy": None,
+    "numba": {"core/kernels.py", "worlds/"},
+    "gymnasium": {"adapters/gymnasium.py"},
+    "PIL": {"adapters/gymnasium.py", "worlds/draw.py"},
+    "pygame": {"adapters/gymnasium.py"},
+    "torch": {"learn/"},
+}
+
+
+def imports(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative imports hide where a name comes from"
+            if node.module == "counterpoint":
+                yield from (f"counterpoint.{alias.name}" for alias in node.names)
+            else:
+                yield node.module
+
+
+def part(path):
+    return path.relative_to(SRC).parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SRC)))
+def test_dependencies_point_inwards(path):
+    for name in imports(path):
+        top, *rest = name.split(".")
+        place = str(path.relative_to(SRC))
+        if top == "counterpoint":
+            target = rest[0] if rest else "__init__"
+            allowed = ALLOWED[part(path)] | {part(path)}
+            assert target in allowed or (place, target) in EXCEPTIONS, f"{place} must not import {name}"
+        elif top not in sys.stdlib_module_names:
+            assert top in FOREIGN, f"{place} imports {top}, which no file is named for"
+            homes = FOREIGN[top]
+            assert homes is None or any(place.startswith(home) for home in homes), f"{place} must not import {top}"
+
+
+def python(code, *flags):
+    return subprocess.run([sys.executable, *flags, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def test_the_bare_package_needs_numpy_and_numba_alone():
+    """Every other library is made impossible to import; the package still works."""
+    code = """
+import sys
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"torch", "gymnasium", "scipy", "pyarrow", "h5py", "PIL", "stable_baselines3"}:
+            raise ImportError(name)
+sys.meta_path.insert(0, Refuse())
+import counterpoint, counterpoint.masks, counterpoint.checks
+print(counterpoint.__version__)
+"""
+    assert python(code).strip() == "0.1.0"
+
+
+def test_importing_it_loads_nothing_heavy_and_compiles_nothing():
+    """What makes an import slow is loading other libraries and compiling; both can be seen without a clock."""
+    code = """
+import sys, numba, numpy.random, numpy.typing
+from numba.core import event
+before = set(sys.modules)
+with event.install_recorder("numba:compile") as recorder:
+    import counterpoint
+tops = {name.partition(".")[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names)
+print(sorted(tops - {'numpy'}), len(recorder.buffer))
+"""
+    assert python(code).strip() == "['counterpoint'] 0"
+
+
+def test_every_public_name_is_documented():
+    import counterpoint
+
+    for name in counterpoint.__all__:
+        assert getattr(counterpoint, name).__doc__, name
