@@ -1,65 +1,15 @@
-"""Masks that need no learning: constant, by distance, by a threshold on scores, and their union.
+"""Factors influence each other while they are close."""
 
-A mask is any function ``(state, action) -> bool (B, N, n)``; these are ready-made ones. Missed edges
-make wrong counterfactuals, extra edges only cost yield, so when in doubt add an edge.
-"""
-
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self
 
 import numpy as np
 
-from counterpoint.core.arrays import Array, Bools, Floats, Ints, listed
+from counterpoint.core.arrays import Bools, Floats, Ints, listed
 from counterpoint.core.factors import Factorization
 from counterpoint.core.kernels import kernel, run
-from counterpoint.core.protocols import MaskFn, NextStateMaskFn
-
-
-@dataclass(frozen=True, eq=False)
-class Constant:
-    """The same edges for every transition.
-
-    Example:
-        >>> factors = Factorization.blocks(state={"left": 2, "right": 2}, action={"push": 1})
-        >>> Constant.edges(factors, [("push", "left")]).adjacency.astype(int)
-        array([[1, 0],
-               [0, 1],
-               [1, 0]])
-    """
-
-    adjacency: Bools  # (N, n)
-
-    def __post_init__(self) -> None:
-        adjacency = np.asarray(self.adjacency)
-        if adjacency.dtype != np.bool_ or adjacency.ndim != 2:
-            raise ValueError(f"adjacency: expected booleans (N, n), got {adjacency.dtype} {adjacency.shape}.")
-        object.__setattr__(self, "adjacency", adjacency.copy())
-
-    @classmethod
-    def edges(cls, factors: Factorization, edges: Iterable[tuple[str, str]]) -> Self:
-        """Self-edges, and an edge from source to target for each named pair."""
-        adjacency = np.eye(factors.n + factors.m, factors.n, dtype=np.bool_)
-        for source, target in edges:
-            adjacency[np.ix_(factors.nodes(source), factors.nodes(target)[: factors.n])] = True
-            if target not in factors.state:
-                raise ValueError(f"edges: {target!r} is an action; only state factors are influenced.")
-        return cls(adjacency)
-
-    @classmethod
-    def identity(cls, factors: Factorization) -> Self:
-        """Self-edges only: everything may be swapped. Almost always wrong; a baseline."""
-        return cls.edges(factors, [])
-
-    @classmethod
-    def full(cls, factors: Factorization) -> Self:
-        """All edges: nothing may be swapped."""
-        return cls(np.ones((factors.n + factors.m, factors.n), np.bool_))
-
-    def __call__(self, state: Floats, action: Floats, /) -> Bools:  # noqa: ARG002
-        """Return the adjacency for each row, (B, N, n)."""
-        return np.broadcast_to(self.adjacency, (len(state), *self.adjacency.shape))
+from counterpoint.masks.simple import Constant
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,66 +154,3 @@ def _near(  # noqa: PLR0913, PLR0917
                 after += (later[i, x] - later[j, x]) ** 2
             if apart < radii[k] or after < radii[k]:
                 mask[b, i, j] = mask[b, j, i] = True
-
-
-@dataclass(frozen=True, eq=False)
-class Threshold:
-    """Scores become a mask: an edge where the score is above ``tau``.
-
-    Attributes:
-        score_fn: ``(state, action) -> float (B, N, n)``, larger meaning more dependent, or an object with
-            such a method ``scores``. With the attribute ``uses_next_state`` it is given the next state.
-        tau: the threshold.
-    """
-
-    score_fn: Callable[..., Array] | Any
-    tau: float
-
-    def __post_init__(self) -> None:
-        if not np.isfinite(self.tau):
-            raise ValueError(f"tau: expected a finite number, got {self.tau!r}.")
-        if not callable(self.score_fn) and not hasattr(self.score_fn, "scores"):
-            raise TypeError(
-                f"score_fn: expected a function or an object with a method 'scores', got {self.score_fn!r}."
-            )
-
-    @property
-    def uses_next_state(self) -> bool:
-        """Whether the scores look at the next state."""
-        return bool(getattr(self.score_fn, "uses_next_state", False))
-
-    def __call__(self, *inputs: Floats) -> Bools:
-        """Return where the scores are above the threshold, (B, N, n)."""
-        scores = np.asarray(getattr(self.score_fn, "scores", self.score_fn)(*inputs))
-        if scores.dtype.kind != "f":
-            raise TypeError(f"score_fn: expected floats, got dtype {scores.dtype}. A mask needs no Threshold.")
-        if np.isnan(scores).any():
-            raise ValueError("score_fn: some scores are NaN, which is neither an edge nor the lack of one.")
-        return scores > self.tau
-
-
-class Union:
-    """An edge wherever one of several masks has it."""
-
-    def __init__(self, *masks: MaskFn | NextStateMaskFn) -> None:
-        if not masks:
-            raise ValueError("Union: expected at least one mask, got none.")
-        self.masks = masks
-
-    @property
-    def uses_next_state(self) -> bool:
-        """Whether one of the masks looks at the next state."""
-        return any(getattr(mask, "uses_next_state", False) for mask in self.masks)
-
-    def __call__(self, *inputs: Floats) -> Bools:
-        """Return the edges of all masks together, (B, N, n)."""
-        parts = [ask(mask, *inputs) for mask in self.masks]
-        shapes = sorted({part.shape for part in parts})
-        if len(shapes) > 1:
-            raise ValueError(f"Union: the masks must have one shape, got {listed(shapes)}.")
-        return np.asarray(np.logical_or.reduce(parts))
-
-
-def ask(mask: MaskFn | NextStateMaskFn, *inputs: Floats) -> Bools:
-    """Call a mask with the next state if it declares that it uses it, and without it otherwise."""
-    return np.asarray(mask(*inputs) if getattr(mask, "uses_next_state", False) else mask(*inputs[:2]))

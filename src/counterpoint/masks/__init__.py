@@ -1,0 +1,11 @@
+"""Masks that need no learning.
+
+A mask is any function ``(state, action) -> bool (B, N, n)``; these are ready-made ones. Missed edges
+make wrong counterfactuals, extra edges only cost yield, so when in doubt add an edge.
+"""
+
+from counterpoint.masks.interventional import Interventional
+from counterpoint.masks.proximity import Proximity
+from counterpoint.masks.simple import Constant, Threshold, Union
+
+__all__ = ["Constant", "Interventional", "Proximity", "Threshold", "Union"]
