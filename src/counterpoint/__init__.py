@@ -5,6 +5,7 @@ from counterpoint.core.coda import coda, swap
 from counterpoint.core.engine import Funnel
 from counterpoint.core.factors import Factorization
 from counterpoint.core.graphs import Sparse, Uniform, components, independent, random_union
+from counterpoint.core.positions import Position
 from counterpoint.core.protocols import DeriveFn, MaskFn, NextStateMaskFn, RewardFn, TerminalFn
 from counterpoint.core.transitions import Transitions
 
@@ -18,6 +19,7 @@ __all__ = [
     "Funnel",
     "MaskFn",
     "NextStateMaskFn",
+    "Position",
     "RewardFn",
     "Sparse",
     "TerminalFn",

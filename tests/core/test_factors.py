@@ -4,7 +4,7 @@ import pickle
 import numpy as np
 import pytest
 
-from counterpoint import Factorization
+from counterpoint import Factorization, Position
 
 
 def test_blocks_are_consecutive():
@@ -25,8 +25,18 @@ def test_columns_may_be_scattered_and_derived():
     assert f.nodes().tolist() == [False, False]
 
 
+def test_positions_and_types():
+    f = Factorization.blocks(
+        state={"a": 2, "b": 2, "c": 1}, action={"u": 1},
+        positions={"b": [3], "u": Position((0,), scale=0.5, offset=[0.5])}, types={"a": "ball", "b": "ball"},
+    )  # fmt: skip
+    assert f.positions["b"] == Position((3,))
+    assert f.positions["u"].of(np.array([[1.0], [-1.0]])).tolist() == [[1.0], [0.0]]
+    assert dict(f.types) == {"a": "ball", "b": "ball", "c": "c", "u": "u"}
+
+
 def test_it_is_a_value():
-    f = Factorization.blocks(state={"a": 2}, action={"u": 1})
+    f = Factorization.blocks(state={"a": 2}, action={"u": 1}, positions={"a": (1,)}, types={"a": "ball"})
     assert f == pickle.loads(pickle.dumps(f)) == copy.deepcopy(f)
     with pytest.raises(TypeError):
         f.state["b"] = (3,)
@@ -53,6 +63,12 @@ def test_it_is_a_value():
             "context: room is no state factor; they are a",
         ),
         (lambda: Factorization({"a": (0,)}, noise={"u": (0,)}), ValueError, "noise: u is no state factor"),
+        (lambda: Factorization({"a": (0,)}, positions={"b": (0,)}), ValueError, "positions: no factor is called 'b'"),
+        (lambda: Factorization({"a": (0,), "b": (1,)}, positions={"a": (1,)}), ValueError, "'a' owns the columns"),
+        (lambda: Factorization.blocks(state={"a": 2, "b": 2}, positions={"a": (0, 1), "b": (2,)}), ValueError, "axes"),
+        (lambda: Position((0, 1), scale=(1, 2, 3)), ValueError, "scale: expected one finite number, or one for each"),
+        (lambda: Factorization({"a": (0,)}, types={"b": "x"}), ValueError, "no factor is called b"),
+        (lambda: Factorization.blocks(state={"a": 1, "b": 2}, types={"a": "x", "b": "x"}), ValueError, "same width"),
         (lambda: Factorization.blocks(state={"a": 0}), ValueError, "positive number of columns, got 0"),
         (lambda: Factorization({"a": (0,)}).nodes("b"), ValueError, "no factor is called b; the factors are a"),
         (

@@ -9,6 +9,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from counterpoint.core.arrays import Ints, NodeSet, listed
+from counterpoint.core.positions import Position, require_positions
 
 Columns: TypeAlias = Mapping[str, tuple[int, ...]]
 
@@ -31,6 +32,10 @@ class Factorization:
             the structural equations (the paper's icy room). They are never swapped, and their edges
             tie nothing together.
         noise: columns of the recorded noise that each state factor owns, if noise is recorded.
+        positions: for factors that are somewhere, the columns that say where, as a ``Position`` or as
+            plain columns. Learned masks form relative features from them.
+        types: a type for factors that are alike ("sprite"); learned masks share weights within a type.
+            A factor without one is its own type.
 
     Example:
         >>> factors = Factorization.blocks(state={"gripper": 3, "puck": 4}, action={"motor": 2})
@@ -47,6 +52,8 @@ class Factorization:
     derived: tuple[int, ...] = ()
     context: tuple[str, ...] = ()
     noise: Columns = field(default_factory=dict)
+    positions: Mapping[str, Position] = field(default_factory=dict)
+    types: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for space in ("state", "action", "noise"):
@@ -63,6 +70,10 @@ class Factorization:
         _require_partition("state", self.state, self.derived)
         _require_partition("action", self.action)
         _require_partition("noise", self.noise)
+        places = {name: p if isinstance(p, Position) else Position(tuple(p)) for name, p in self.positions.items()}
+        require_positions(places, {**self.state, **self.action})
+        object.__setattr__(self, "positions", MappingProxyType(places))
+        object.__setattr__(self, "types", MappingProxyType(self._checked_types()))
 
     @classmethod
     def blocks(cls, *, state: Mapping[str, int], action: Mapping[str, int] | None = None, **others: Any) -> Self:
@@ -133,6 +144,17 @@ class Factorization:
         _require_width("state", state_columns, self.state_width, self.names[: self.n])
         _require_width("action", action_columns, self.action_width, self.names[self.n :])
 
+    def _checked_types(self) -> dict[str, str]:
+        """Give each factor a type: the declared one, or its own name."""
+        self.nodes(*self.types)
+        types = {name: str(self.types.get(name, name)) for name in self.names}
+        for kind in set(types.values()):
+            alike = [name for name in self.names if types[name] == kind]
+            widths = {name: len({**self.state, **self.action}[name]) for name in alike}
+            if len(set(widths.values())) > 1 or len({name in self.state for name in alike}) > 1:
+                raise ValueError(f"types: factors of one type need the same width, but {kind!r} has {widths}.")
+        return types
+
     def _require_known(self, what: str, names: tuple[str, ...]) -> None:
         unknown = [name for name in names if name not in self.state]
         if unknown:
@@ -140,7 +162,7 @@ class Factorization:
 
     def __reduce__(self) -> tuple[Any, ...]:
         plain = dict(self.state), dict(self.action), self.derived, self.context, dict(self.noise)
-        return Factorization, plain
+        return Factorization, (*plain, dict(self.positions), dict(self.types))
 
 
 def _columns(factor: str, columns: Iterable[int]) -> tuple[int, ...]:

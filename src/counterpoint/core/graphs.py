@@ -53,7 +53,7 @@ def unions(components: int, policy: Policy) -> int:
     """
     most = policy.most(components)
     if components < 2 or most >= components - 1:
-        return max(0, 2**components - 2)
+        return max(0, int(2**components) - 2)
     return sum(comb(components, size) for size in range(1, most + 1))
 
 

@@ -290,7 +290,9 @@ def draw_unions(
 
 
 @kernel
-def mix(start: int, stop: int, base: Ints, donor: Ints, nodes: NodeSet, values: Array, owner: Ints, mixed: Array) -> None:
+def mix(
+    start: int, stop: int, base: Ints, donor: Ints, nodes: NodeSet, values: Array, owner: Ints, mixed: Array
+) -> None:
     """Copy each column from the donor's row if its owner is in the node set, else from the base's row."""
     for r in range(start, stop):
         kept, given, inside, row = values[base[r]], values[donor[r]], nodes[r], mixed[r]
