@@ -1,0 +1,25 @@
+"""Testbeds whose dynamics, noise and local causal graphs are known exactly."""
+
+from counterpoint.worlds.collect import collect, uniform_policy
+from counterpoint.worlds.place import Place, place_policy
+from counterpoint.worlds.pong import Pong, pong_policy
+from counterpoint.worlds.processes import NonstationaryMP, StationaryMP
+from counterpoint.worlds.room import Room
+from counterpoint.worlds.sprites import Sprites
+from counterpoint.worlds.world import Policy, World, check_world
+
+__all__ = [
+    "NonstationaryMP",
+    "Place",
+    "Policy",
+    "Pong",
+    "Room",
+    "Sprites",
+    "StationaryMP",
+    "World",
+    "check_world",
+    "collect",
+    "place_policy",
+    "pong_policy",
+    "uniform_policy",
+]
