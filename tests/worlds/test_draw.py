@@ -122,6 +122,15 @@ def test_an_edge_is_drawn_between_its_two_bodies_and_nowhere_else():
     assert len(changed(back, both))
 
 
+def test_an_arrow_leaves_its_source_and_stops_at_the_rim_of_its_target():
+    plain = draw_sprites(CORNERS.ravel(), size=SIZE)
+    for source, target in ((0, 3), (3, 0), (1, 0), (2, 3)):
+        points = changed(plain, draw_sprites(CORNERS.ravel(), mask=mask_with((source, target)), size=SIZE))
+        assert near(points, *CORNERS[source, :2], 0.03).any()
+        assert not near(points, *CORNERS[target, :2], 0.06).any()
+        assert near(points, *CORNERS[target, :2], 0.11).any()
+
+
 def test_the_action_points_at_the_sprite_acted_on():
     action = np.array([0.0, 0.0])
     plain = draw_sprites(CORNERS.ravel(), action=action, size=SIZE)

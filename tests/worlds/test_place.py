@@ -101,3 +101,8 @@ def test_states_of_another_world_are_refused():
             Place(1)(np.zeros(shape), np.zeros((3, 2)), np.zeros(shape))
     with pytest.raises(ValueError, match=r"world: expected Sprites\(n=4\), .* got n=5"):
         place_policy(Sprites(5), Place(1))
+
+
+def test_an_empty_batch_has_no_rewards():
+    empty = np.zeros((0, 16), np.float32)
+    assert Place(2)(empty, np.zeros((0, 2)), empty).shape == (0,)

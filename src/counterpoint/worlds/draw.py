@@ -60,12 +60,14 @@ def draw_sprites(
         >>> draw_sprites(np.full(16, 0.5), size=64).shape
         (64, 64, 3)
     """
-    sprites = _bodies("state", state, None)
+    sprites = _bodies(state, None)
     n = len(sprites)
     nodes: list[Point] = [(float(x), float(y)) for x, y in sprites[:, :2]]
     canvas = _Canvas((-MARGIN, -MARGIN), (1 + MARGIN, 1 + MARGIN), size)
     canvas.box((0.5, 0.5), 0.5, 0.5, COURT, LINE)
-    goals = np.zeros((0, 2)) if targets is None else np.asarray(targets, np.float64).reshape(-1, 2)
+    goals = np.zeros((0, 2)) if targets is None else np.asarray(targets, np.float64)
+    if goals.ndim != 2 or goals.shape[1] != 2 or len(goals) > n:
+        raise ValueError(f"targets: expected shape (k, 2) with k at most {n}, got {goals.shape}.")
     for i, goal in zip(range(n - len(goals), n), goals.tolist(), strict=True):
         colour, there = COLOURS[i % len(COLOURS)], math.dist(nodes[i], goal) < tolerance
         canvas.disc((goal[0], goal[1]), tolerance, (*colour, 60 if there else 12), (*colour, 255 if there else 110))
@@ -76,8 +78,8 @@ def draw_sprites(
         canvas.box(nodes[i], HALF_SIDE, HALF_SIDE, (*colour, 225), _dark(colour), 0.02)
         canvas.velocity(nodes[i], (2 * body[2], 2 * body[3]), _dark(colour))
     if action is not None:
-        x, y = (np.asarray(action, np.float64).reshape(2) + 1) / 2
-        nodes.append((float(x), float(y)))
+        x, y = _pair(action)
+        nodes.append(((x + 1) / 2, (y + 1) / 2))
         canvas.cross(nodes[-1], 0.022)
     canvas.graph(nodes, edges, rim=HALF_SIDE, loop=0.14)
     return canvas.pixels()
@@ -104,9 +106,9 @@ def draw_pong(
     Example:
         >>> import numpy as np
         >>> draw_pong(np.zeros(12), size=100).shape
-        (100, 159, 3)
+        (100, 160, 3)
     """
-    agent, opponent, ball = (_bodies("state", state, 3) * SCALE + np.outer(REST, (1, 0, 0, 0))).tolist()
+    agent, opponent, ball = (_bodies(state, 3) * SCALE + np.outer(REST, (1, 0, 0, 0))).tolist()
     nodes: list[Point] = [(body[0], body[1]) for body in (agent, opponent, ball)]
     side, top = float(LIMIT[2, 0]), WALL + RADIUS
     canvas = _Canvas((-side - 0.1, -top - STRIP), (side + 0.1, top + 0.25), size)
@@ -128,7 +130,7 @@ def draw_pong(
         nodes.append(STICK)
     canvas.graph(nodes, edges, rim=0.07, loop=0.28)
     if action is not None:
-        canvas.stick(STICK, np.asarray(action, np.float64).reshape(2).tolist())
+        canvas.stick(STICK, _pair(action))
     return canvas.pixels()
 
 
@@ -172,7 +174,7 @@ class _Canvas:
             ends = [(at[0] - reach, at[1] - sign * reach), (at[0] + reach, at[1] + sign * reach)]
             self.line(ends, INK, 2.2 * self.hair / self.scale)
 
-    def stick(self, at: Point, tilt: list[float]) -> None:
+    def stick(self, at: Point, tilt: Point) -> None:
         """Draw a joystick seen from above, tilted by an action."""
         self.disc(at, 0.16, COURT, LINE)
         tip = (at[0] + 0.11 * tilt[0], at[1] + 0.11 * tilt[1])
@@ -185,9 +187,9 @@ class _Canvas:
             self._arrow([at, (at[0] + way[0], at[1] + way[1])], colour, 1.5, 5.0)
 
     def glow(self, nodes: list[Point], edges: list[Edge], radius: float) -> None:
-        """Shade the places where one body acts on another."""
+        """Shade the places where bodies that are close act on each other."""
         for source, target in edges:
-            if source < len(nodes):
+            if source < len(nodes) and math.dist(nodes[source], nodes[target]) < 2 * radius:
                 (a, b), (c, d) = nodes[source], nodes[target]
                 self.disc(((a + c) / 2, (b + d) / 2), radius, (*GLOW, 90))
 
@@ -230,18 +232,25 @@ def _path(start: Point, end: Point, rim: float, loop: float) -> list[Point]:
     return [point for point in way if math.dist(point, end) >= rim]
 
 
-def _bodies(name: str, state: Floats, count: int | None) -> Array:
+def _bodies(state: Floats, count: int | None) -> Array:
     """Return one state as rows x, y, vx, vy, (bodies, 4) float64, or say what is wrong with it."""
     array = np.asarray(state)
     width = "4n" if count is None else str(4 * count)
     if array.ndim != 1 or not array.size or array.size % 4 or (count is not None and array.size != 4 * count):
         raise ValueError(
-            f"{name}: expected one state, shape ({width},), got {array.shape}. "
+            f"state: expected one state, shape ({width},), got {array.shape}. "
             "A picture shows one row of a batch: use state[0]."
         )
     if not np.isfinite(array).all():
-        raise ValueError(f"{name}: expected finite numbers, got {array[~np.isfinite(array)][0]}; it cannot be drawn.")
+        raise ValueError(f"state: expected finite numbers, got {array[~np.isfinite(array)][0]}; it cannot be drawn.")
     return array.astype(np.float64).reshape(-1, 4)
+
+
+def _pair(action: Floats) -> Point:
+    array = np.asarray(action, np.float64)
+    if array.shape != (2,) or not np.isfinite(array).all():
+        raise ValueError(f"action: expected a pair of numbers, shape (2,), got {array.tolist()}.")
+    return float(array[0]), float(array[1])
 
 
 def _edges(mask: Bools | None, n: int) -> list[Edge]:

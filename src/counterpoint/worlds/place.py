@@ -63,7 +63,7 @@ class Place:
     def __call__(self, state: Floats, action: Floats, next_state: Floats) -> Floats:  # noqa: ARG002
         """Return the reward, (B,), of reaching ``next_state`` (B, 16), which alone matters, in its dtype."""
         placed = self.distance(next_state) < self.tolerance
-        share: Array = np.mean(placed, axis=1)
+        share: Array = placed.sum(axis=1) / self.count
         reward = share == 1.0 if self.sparse else share
         return reward.astype(next_state.dtype if next_state.dtype.kind == "f" else np.float64)
 
@@ -107,7 +107,7 @@ def _cost(state: Floats, task: Place) -> Floats:
 
 
 def _sprites(state: Floats) -> Array:
-    return state.astype(np.float64, copy=False).reshape(len(state), -1, 4)
+    return state.astype(np.float64, copy=False).reshape(len(state), state.shape[1] // 4, 4)
 
 
 def _distance(centres: Array, count: int) -> Array:

@@ -152,11 +152,8 @@ def float_dtype(dtype: object) -> np.dtype[Any]:
 
 
 def doubles(array: Array) -> Array:
-    """Return an array as compiled loops want it: float64, contiguous and writeable, so they compile once.
-
-    It is a copy only if the array is not like that already. Loops do not write to it.
-    """
-    return np.require(array, np.float64, ("C", "W"))
+    """Return a copy as compiled loops want it: float64, contiguous and writeable, so they compile once."""
+    return array.astype(np.float64, order="C")
 
 
 def _floats(name: str, value: object) -> Array:
