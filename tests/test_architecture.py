@@ -11,7 +11,7 @@ SRC = Path(__file__).parents[1] / "src" / "counterpoint"
 MODULES = sorted(SRC.rglob("*.py"))
 
 # What each part of the package may import from the rest of it; itself always.
-TOOLS = {"masks", "goals", "replay", "files", "metrics", "checks", "report", "scm"}
+TOOLS = {"description", "masks", "goals", "replay", "files", "metrics", "checks", "report", "scm"}
 ALLOWED = {
     "core": set(),
     **{tool: {"core"} | TOOLS for tool in TOOLS},

@@ -1,0 +1,157 @@
+import numpy as np
+import pytest
+
+from counterpoint import Transitions
+from counterpoint.description import DescriptionError, read_description
+
+GOOD = """
+derived = { columns = [6], function = "robot:gap" }
+context = ["room"]
+
+[state]
+gripper = [0, 1]
+puck = "2:4"
+room = 4
+goal = { keys = ["goal"] }
+
+[action]
+motor = "0:2"
+
+[positions]
+gripper = "0:2"
+puck = "2:4"
+
+[types]
+gripper = "body"
+puck = "body"
+
+[mask]
+kind = "proximity"
+radius = 0.1
+attached = { motor = ["gripper"] }
+
+[reward]
+kind = "from-goal"
+goal = "goal"
+achieved = "puck"
+tolerance = 0.2
+
+[terminal]
+kind = "function"
+function = "robot:done"
+"""
+ROBOT = """
+import numpy as np
+
+def gap(state):
+    return state[:, [2]] - state[:, [0]]
+
+def done(state, action, next_state):
+    return next_state[:, 0] > 0.9
+
+number = 3
+"""
+KEYS = {"goal": (5,), "image": (9,)}
+
+
+@pytest.fixture
+def describe(tmp_path):
+    (tmp_path / "robot.py").write_text(ROBOT)
+
+    def write(text):
+        path = tmp_path / "robot.toml"
+        path.write_text(text)
+        return read_description(path, KEYS)
+
+    return write
+
+
+def test_it_says_what_the_columns_mean(describe):
+    factors = describe(GOOD).factors
+    assert dict(factors.state) == {"gripper": (0, 1), "puck": (2, 3), "room": (4,), "goal": (5,)}
+    assert (factors.derived, factors.context, dict(factors.action)) == ((6,), ("room",), {"motor": (0, 1)})
+    assert factors.positions["puck"].columns == (2, 3)
+    assert factors.types["puck"] == "body"
+
+
+def test_it_makes_an_augmenter(describe, rng):
+    state = rng.random((60, 7))
+    state[:, 4] = 1.0
+    state[:, 6] = state[:, 2] - state[:, 0]
+    data = Transitions(state, rng.random((60, 2)), np.zeros(60), state + 0.0, state[:, 0] > 0.9)
+    augmenter = describe(GOOD).augmenter(samples_per_pair=2)
+    made = augmenter.fill(data, 200, rng=rng).transitions
+    assert np.array_equal(made.state[:, 6], made.state[:, 2] - made.state[:, 0])
+    assert np.array_equal(made.terminated, made.next_state[:, 0] > 0.9)
+    near = np.abs(made.next_state[:, 5] - made.next_state[:, 2]) <= 0.2
+    assert np.array_equal(made.reward, near - 1.0)
+    assert augmenter.samples_per_pair == 2
+    flagged = GOOD.replace(
+        'kind = "function"\nfunction = "robot:done"', 'kind = "from-goal"\ngoal = "goal"\nachieved = "puck"'
+    )
+    assert describe(flagged).augmenter().terminal_fn(state, None, state).dtype == bool
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message"),
+    [
+        ("[state]", "[stat]", 5, "unknown section 'stat'; did you mean 'state'"),
+        ('context = ["room"]', 'context = ["rom"]', 3, "unknown factor 'rom'; did you mean 'room'"),
+        ('puck = "2:4"\n\n[types]', 'puk = "2:4"\n\n[types]', 16, "unknown factor 'puk'; did you mean 'puck'"),
+        ('puck = "body"', 'xyz = "body"', 20, "unknown factor 'xyz'; expected one of gripper, puck"),
+        ("radius = 0.1", "radios = 0.1", 24, "unknown word 'radios'; did you mean 'radius'"),
+        ('kind = "proximity"', 'kind = "proximty"', 23, "unknown kind 'proximty' of mask; did you mean 'proximity'"),
+        ('kind = "proximity"\n', "", 22, r"\[mask\] needs a kind: proximity, learned, function"),
+        ('keys = ["goal"]', 'keys = ["gaol"]', 9, "unknown observation key 'gaol'; did you mean 'goal'"),
+        ('puck = "2:4"\nroom', 'puck = "4:4"\nroom', 7, r"'puck' has the empty range '4:4'"),
+        ('puck = "2:4"\nroom', "puck = true\nroom", 7, "'puck': expected columns such as .*, got True"),
+        ("gripper = [0, 1]", "gripper = [0]", 5, "no factor owns columns 1"),
+        ("gripper = [0, 1]", "gripper = [0, 2]", 5, "has two owners"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(describe, old, new, line, message):
+    assert old in GOOD
+    with pytest.raises(DescriptionError, match=rf"robot.toml, line {line}: .*{message}"):
+        describe(GOOD.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message"),
+    [
+        ("robot:done", "robot:don", 35, "robot:don: module 'robot' has no attribute 'don'"),
+        ("robot:done", "rowboat:done", 35, "No module named 'rowboat'"),
+        ("robot:done", "robot.done", 35, "expected function = .module:name., got 'robot.done'"),
+        ("robot:done", "robot:number", 35, "expected a function, got int"),
+        ("radius = 0.1\n", "", 22, "proximity needs a radius"),
+        ("radius = 0.1", "radius = -1", 22, "expected positive distances"),
+        ('goal = "goal"\n', "", 27, "from-goal needs 'goal'"),
+        ('achieved = "puck"', 'achieved = "puk"', 30, "unknown factor 'puk'; did you mean 'puck'"),
+        ('goal = "goal"\nachieved = "puck"', 'goal = "puck"\nachieved = "goal"', 27, "has more columns than 'goal'"),
+        (
+            'kind = "proximity"\nradius = 0.1\nattached = { motor = ["gripper"] }',
+            'kind = "learned"\ntau = 1',
+            22,
+            "needs 'file'",
+        ),
+    ],
+)
+def test_a_mistake_in_a_part_is_named_when_the_part_is_made(describe, old, new, line, message):
+    assert old in GOOD
+    with pytest.raises(DescriptionError, match=rf"robot.toml, line {line}: .*{message}"):
+        describe(GOOD.replace(old, new, 1)).augmenter()
+
+
+def test_what_is_missing_is_named(describe, tmp_path):
+    with pytest.raises(DescriptionError, match=r"a section \[mask\] is needed"):
+        describe("[state]\nball = [0]").augmenter()
+    with pytest.raises(DescriptionError, match=r"a section \[state\]"):
+        describe("[action]\npush = [0]")
+    with pytest.raises(DescriptionError, match="No such file"):
+        read_description(tmp_path / "none.toml")
+    with pytest.raises(DescriptionError, match="at line 1"):
+        describe("= 3")
+    (tmp_path / "keys.toml").write_text('[state]\nball = { keys = ["ball"] }')
+    with pytest.raises(
+        DescriptionError, match="line 2: 'ball' is given by observation keys, but the recording has none"
+    ):
+        read_description(tmp_path / "keys.toml")
