@@ -159,7 +159,7 @@ class _Source:
     def known(
         self, what: str, words: Any, allowed: Sequence[str], section: str | None = None, key: str | None = None
     ) -> None:
-        """Fail at the first word that is not allowed, with the nearest one that is; ``key`` holds the word, if not it."""
+        """Fail at the first word that is not allowed, with the nearest one that is; ``key`` says where it stands."""
         for word in words:
             if word not in allowed:
                 near = difflib.get_close_matches(str(word), allowed, n=1, cutoff=0.5)
