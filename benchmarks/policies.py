@@ -9,11 +9,11 @@ from counterpoint.masks import Proximity
 
 
 def crowded(n: int, rows: int, rng: np.random.Generator) -> tuple[Factorization, Transitions, Proximity]:
-    """Balls in a unit square that touch below 0.1: the more there are, the more touch."""
+    """Balls in a unit square, each with as many neighbours on average whatever their number."""
     factors = Factorization.blocks(state={f"ball{i}": 2 for i in range(n)}, action={"push": 2})
     state = rng.random((rows, 2 * n), np.float32)
     data = Transitions(state, rng.random((rows, 2), np.float32), np.zeros(rows), state, np.zeros(rows, bool))
-    return factors, data, Proximity(factors, dict(factors.state), 0.1, attached=("ball0",))
+    return factors, data, Proximity(factors, dict(factors.state), 0.1 * (4 / n) ** 0.5, attached=("ball0",))
 
 
 def main() -> None:
@@ -28,7 +28,7 @@ def main() -> None:
             shares += [funnel.acceptance, funnel.accepted / funnel.pairs]
         rows.append([n, *shares])
     measure.table(
-        "Acceptance of proposals and rows per pair (touching below 0.1 in the unit square)",
+        "Acceptance of proposals and rows per pair (balls in a square, equally crowded)",
         ["n", "uniform", "per pair", "sparse", "per pair"],
         rows,
     )
