@@ -77,12 +77,13 @@ def permuted(index: int, total: int, half: int, key: np.uint64) -> int:
 
 @kernel
 def triangle(index: int) -> tuple[int, int]:
-    """Unrank a pair ``row >= column``: 0, 1, 2, 3 give (0, 0), (1, 0), (1, 1), (2, 0)."""
+    """Unrank a pair ``row >= column``: 0, 1, 2, 3 give (0, 0), (1, 0), (1, 1), (2, 0).
+
+    The root is exact where a row begins, and just before that it may be rounded up to the next row.
+    """
     row = int((np.sqrt(8.0 * index + 1.0) - 1.0) / 2.0)
-    while row * (row + 1) // 2 > index:
+    if row * (row + 1) // 2 > index:
         row -= 1
-    while (row + 1) * (row + 2) // 2 <= index:
-        row += 1
     return row, index - row * (row + 1) // 2
 
 
