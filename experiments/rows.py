@@ -1,0 +1,165 @@
+"""What experiments write: one JSON-lines file per run, and several runs at a time, each in a process of its own.
+
+The first line of a file is the header: configuration, commit, versions and machine. Then one line per
+measurement, and a last one that says how long it took. A run writes to ``<name>.jsonl.tmp`` and renames it
+at the end, so a ``.jsonl`` file is a finished run, and is skipped when the experiment is started again.
+"""
+
+import json
+import math
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import asdict
+from importlib import metadata
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+LIBRARIES = ("counterpoint-rl", "numpy", "numba", "torch", "stable-baselines3", "gymnasium")
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+Row = dict[str, Any]
+Write = Callable[..., None]  # write(step=1000, reward=0.5)
+
+
+def header(config: Any) -> Row:
+    """Return the first line of a run: what was run, with what, and where."""
+    found = {name: _version(name) for name in LIBRARIES}
+    machine = f"{_processor()}, {os.cpu_count()} cores, {platform.system()}"
+    versions = {"python": platform.python_version(), **found}
+    return {"config": asdict(config), "commit": commit(), "versions": versions, "machine": machine}
+
+
+def commit() -> str:
+    """Return the commit, with ``+`` if the working copy differs from it."""
+    here = Path(__file__).parent
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603, S607
+
+    return (git("rev-parse", "--short", "HEAD") or "unknown") + ("+" if git("status", "--porcelain") else "")
+
+
+@contextmanager
+def recording(path: Path, config: Any) -> Iterator[Write]:
+    """Give a function that appends rows to a run; the run counts as finished when the block ends well."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part, start = _part(path), time.time()
+    with part.open("w") as file:
+
+        def write(**row: Any) -> None:
+            file.write(json.dumps({name: _plain(value) for name, value in row.items()}) + "\n")
+            file.flush()
+
+        write(**header(config))
+        yield write
+        write(finished=True, seconds=time.time() - start)
+    part.replace(path)
+
+
+def read(path: Path) -> tuple[Row, list[Row]]:
+    """Return header and measurements of a run, finished or not."""
+    lines = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
+    return lines[0], [line for line in lines[1:] if "finished" not in line]
+
+
+def run_all(
+    work: Callable[[Any, Write], None], runs: Mapping[str, Any], folder: Path, *, processes: int = 2, steps: int = 1
+) -> list[str]:
+    """Run what is not finished, and return the names of the runs that failed.
+
+    Args:
+        work: ``(config, write)``, a function of a module, for other processes must find it.
+        runs: configuration by name of the run, in the order in which they start.
+        folder: where the files are.
+        processes: how many runs at a time; each has one thread.
+        steps: the ``step`` of the last measurement, for the progress display.
+    """
+    todo = {name: config for name, config in runs.items() if not (folder / f"{name}.jsonl").exists()}
+    print(f"{len(runs)} runs, {len(runs) - len(todo)} finished already; files in {folder}", flush=True)
+    context, failed = get_context("spawn"), []
+    with _one_thread_each(), ProcessPoolExecutor(processes, mp_context=context, max_tasks_per_child=1) as pool:
+        futures = {pool.submit(_one, work, config, folder / f"{name}.jsonl"): name for name, config in todo.items()}
+        for future in _watched(futures, folder, steps):
+            error = future.exception()
+            if error is not None:
+                failed.append(futures[future])
+                print(f"{futures[future]} failed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+    return failed
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Let processes that are started meanwhile have one thread: they inherit it before they load any library."""
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+def _one(work: Callable[[Any, Write], None], config: Any, path: Path) -> None:
+    with recording(path, config) as write:
+        work(config, write)
+
+
+def _watched(futures: dict["Future[None]", str], folder: Path, steps: int) -> Iterator["Future[None]"]:
+    """Give runs as they end, and meanwhile show how far each one is; without a screen, a line per finished run."""
+    console = Console()
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal) as progress:
+        bars = {name: progress.add_task(name, total=steps, start=False, visible=False) for name in futures.values()}
+        open_runs = set(futures)
+        while open_runs:
+            ended, open_runs = wait(open_runs, timeout=2.0, return_when=FIRST_COMPLETED)
+            for future in open_runs if console.is_terminal else ():
+                _advance(progress, bars[futures[future]], _part(folder / f"{futures[future]}.jsonl"))
+            for future in ended:
+                progress.update(bars[futures[future]], completed=steps)
+                if not console.is_terminal:
+                    print(f"{time.strftime('%H:%M:%S')} {futures[future]} ended, {len(open_runs)} to go", flush=True)
+                yield future
+
+
+def _advance(progress: Progress, bar: Any, path: Path) -> None:
+    if path.exists() and (lines := read(path)[1:][0]):
+        if not progress.tasks[bar].started:
+            progress.start_task(bar)
+        progress.update(bar, completed=lines[-1].get("step", 0), visible=True)
+
+
+def _part(path: Path) -> Path:
+    return path.with_name(path.name + ".tmp")
+
+
+def _plain(value: Any) -> Any:
+    """Return numbers of NumPy as Python's, floats to six digits; what is not a number becomes null."""
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float):
+        return float(f"{value:.6g}") if math.isfinite(value) else None
+    return value
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "none"
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    return next((line.split(":")[1].strip() for line in lines if "model name" in line), platform.processor())

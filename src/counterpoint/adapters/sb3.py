@@ -1,0 +1,69 @@
+"""Transitions for agents of Stable-Baselines3: handed over at once, or made while the agent learns.
+
+``to_sb3_buffer`` fills a plain buffer. ``CodaReplayBuffer`` and ``DynaReplayBuffer`` make rows as real ones come
+in, and ``LogMadeRows`` writes figures about them to the agent's logger.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from counterpoint.adapters.sb3_buffers import CodaReplayBuffer, DynaReplayBuffer, MixedReplayBuffer
+from counterpoint.adapters.sb3_logging import LogMadeRows
+from counterpoint.core.augment import Counterfactuals
+from counterpoint.core.transitions import Transitions
+from counterpoint.files.recording import Recording
+
+try:
+    from stable_baselines3.common.buffers import ReplayBuffer
+except ImportError as error:
+    raise ImportError("Agents need Stable-Baselines3: pip install counterpoint-rl[sb3]") from error
+
+__all__ = ["CodaReplayBuffer", "DynaReplayBuffer", "LogMadeRows", "MixedReplayBuffer", "to_sb3_buffer"]
+
+
+def to_sb3_buffer(
+    data: Transitions | Counterfactuals | Recording,
+    observation_space: Any,
+    action_space: Any,
+    *,
+    size: int | None = None,
+    device: str = "auto",
+) -> ReplayBuffer:
+    """Return a replay buffer that holds the transitions, for ``agent.replay_buffer``.
+
+    Stable-Baselines3 keeps actions scaled to [-1, 1] by the bounds of the action space, and so does this buffer.
+    No row counts as a timeout: each has its own next state, so the agent bootstraps wherever it is not terminal.
+
+    Args:
+        data: transitions, counterfactuals, or what `counterpoint.files.read` gave.
+        observation_space: the environment's, a flat ``Box``.
+        action_space: the environment's.
+        size: how many rows the buffer has room for; as many as the data has by default.
+        device: where sampled batches go.
+    """
+    rows = Recording.of(data).transitions
+    room = len(rows) if size is None else size
+    if not 0 < len(rows) <= room:
+        raise ValueError(f"size: expected room for the {len(rows):,} rows (at least one), got {room:,}.")
+    buffer = ReplayBuffer(room, observation_space, action_space, device=device)
+    for name, array, target in (("state", rows.state, buffer.observations), ("action", rows.action, buffer.actions)):
+        if (1, *array.shape[1:]) != target.shape[1:]:
+            raise ValueError(f"{name}: the data has {array.shape[1]} columns, its space needs {target.shape[2:]}.")
+    filled = slice(0, len(rows))
+    buffer.observations[filled, 0], buffer.next_observations[filled, 0] = rows.state, rows.next_state
+    buffer.actions[filled, 0] = _scaled(rows.action, action_space)
+    buffer.rewards[filled, 0], buffer.dones[filled, 0] = rows.reward, rows.terminated
+    buffer.pos, buffer.full = len(rows) % room, len(rows) == room
+    return buffer
+
+
+def _scaled(action: Any, space: Any) -> Any:
+    """Scale actions as the agents do before they store them."""
+    if not hasattr(space, "low"):  # numbered actions
+        return action
+    low, high = space.low, space.high
+    if (action < low).any() or (action > high).any():
+        raise ValueError("action: some lie outside the bounds of the action space. Clip them, or correct the space.")
+    bounded = np.isfinite(low) & np.isfinite(high)
+    return np.where(bounded, 2.0 * (action - low) / np.where(bounded, high - low, 1.0) - 1.0, action)

@@ -1,0 +1,120 @@
+"""Files of transitions: one way to read them all, one way to write them all.
+
+A format is two functions, named in `FORMATS` and imported when first asked for, so that a library is needed only by
+those who use its files:
+
+- ``scan(path, keys) -> Scan``: what the file says about itself, and a way through its rows;
+- ``sink(file, like)``: a context manager that gives a function taking recordings, block by block.
+
+All else is common: checks, pieces, errors, and that an output is either complete or not there.
+
+Example:
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from counterpoint import Factorization, Transitions
+    >>> data = Transitions(np.zeros((5, 4)), np.zeros((5, 1)), np.zeros(5), np.zeros((5, 4)), np.zeros(5, bool))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = f"{folder}/data.npz"
+    ...     write(path, data, factors=Factorization.blocks(state={"left": 2, "right": 2}, action={"push": 1}))
+    ...     recording = read(path)
+    >>> len(recording), recording.factors.names
+    (5, ('left', 'right', 'push'))
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from counterpoint.core.augment import Counterfactuals
+from counterpoint.core.factors import Factorization
+from counterpoint.core.transitions import Transitions
+from counterpoint.files.formats import FORMATS, MINARI, Format, chosen_format, function, require_readable
+from counterpoint.files.header import factors_from_json, factors_to_json
+from counterpoint.files.recording import FileProblem, Head, Provenance, Recording
+from counterpoint.files.scanning import ROWS, Scan, reading
+from counterpoint.files.writing import Writer, writer
+
+__all__ = [
+    "FORMATS",
+    "FileProblem",
+    "Format",
+    "Head",
+    "Provenance",
+    "Recording",
+    "Scan",
+    "Writer",
+    "factors_from_json",
+    "factors_to_json",
+    "pieces",
+    "read",
+    "scan",
+    "write",
+    "writer",
+]
+
+
+def scan(path: str | os.PathLike[str], *, keys: Iterable[str] | None = None) -> Scan:
+    """Look at a file without reading its rows.
+
+    Args:
+        path: a ``.parquet``, ``.npz``, ``.hdf5`` or ``.h5`` file (D4RL or robomimic, told apart by what is in it),
+            ``minari:`` and the id of a local dataset, or the folder of one.
+        keys: where observations have named parts (robomimic, Minari), those to take as the state; all by default.
+
+    Raises:
+        FileProblem: if it cannot be read; the message says why.
+    """
+    name = os.fspath(path)
+    with reading(name):
+        found: Scan
+        if name.startswith(MINARI) or Path(name).is_dir():
+            found = function("counterpoint.adapters.minari:scan")(name.removeprefix(MINARI), keys)
+        else:
+            kind = FORMATS[chosen_format(name)]
+            require_readable(Path(name), kind)
+            found = function(kind.scan)(Path(name), keys)
+        return replace(found, path=name)
+
+
+def read(path: str | os.PathLike[str], *, keys: Iterable[str] | None = None) -> Recording:
+    """Read a whole file; arguments and errors are those of `scan`."""
+    return scan(path, keys=keys).read()
+
+
+def pieces(path: str | os.PathLike[str], rows: int = ROWS, *, keys: Iterable[str] | None = None) -> Iterator[Recording]:
+    """Iterate over a file ``rows`` rows at a time; arguments and errors are those of `scan`."""
+    return scan(path, keys=keys).pieces(rows)
+
+
+def write(
+    path: str | os.PathLike[str],
+    data: Transitions | Counterfactuals | Recording,
+    *,
+    factors: Factorization | None = None,
+    source: str | None = None,
+    format: str | None = None,  # noqa: A002
+    force: bool = False,
+) -> None:
+    """Write transitions to a file; it is either complete or not there.
+
+    Args:
+        path: the output; its suffix chooses the format. ``minari:`` and an id write a new Minari dataset.
+        data: transitions, counterfactuals with their provenance, or what `read` gave.
+        factors: how columns split into factors, kept in the file.
+        source: the file that counterfactuals were made from.
+        format: ``robomimic`` for that layout of ``.hdf5`` (``d4rl`` is the default there).
+        force: replace a file that exists.
+
+    Raises:
+        FileProblem: if it exists, or cannot be written; what was there before is untouched.
+    """
+    recording = Recording.of(data)
+    given = recording.head
+    head = Head(factors or given.factors, source or given.source, given.filters, given.notes)
+    name = os.fspath(path)
+    if name.startswith(MINARI):
+        function("counterpoint.adapters.minari:write")(name.removeprefix(MINARI), Recording.of(recording, head))
+        return
+    with writer(path, head, format=format, force=force) as out:
+        out.append(recording)

@@ -1,0 +1,164 @@
+"""Output that is either complete or not there: written under a temporary name, synced, then renamed."""
+
+import errno
+import io
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from counterpoint.files.recording import FileProblem
+
+
+class Output(io.RawIOBase):
+    """A new file that remembers its first failure instead of raising it.
+
+    Libraries written in C do not all survive a failing write: HDF5 ends the process when it cannot
+    flush on closing. So writes seem to succeed, and whoever owns the file asks for ``problem``.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.raw = io.FileIO(path, "x+")
+        self.problem: OSError | None = None
+
+    def write(self, data: Any, /) -> int:
+        """Write all of ``data``; after the first failure, nothing."""
+        left = memoryview(data).cast("B")
+        size = len(left)
+        try:
+            while len(left) and self.problem is None:
+                left = left[os.write(self.raw.fileno(), left) :]
+        except OSError as error:
+            self.problem = error
+        return size
+
+    def truncate(self, size: int | None = None, /) -> int:
+        """Cut or extend the file."""
+        try:
+            return self.raw.truncate(size)
+        except OSError as error:
+            self.problem = self.problem or error
+            return size or 0
+
+    def readinto(self, buffer: Any, /) -> int | None:
+        """Read what has been written."""
+        return self.raw.readinto(buffer)
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        """Move to a place in the file."""
+        return self.raw.seek(offset, whence)
+
+    def tell(self) -> int:
+        """Return the place in the file."""
+        return self.raw.tell()
+
+    def readable(self) -> bool:
+        """It can be read."""
+        return True
+
+    def writable(self) -> bool:
+        """It can be written."""
+        return True
+
+    def seekable(self) -> bool:
+        """It can be moved in."""
+        return True
+
+    def require_written(self) -> None:
+        """Raise the first failure, if there was one."""
+        if self.problem is not None:
+            raise self.problem
+
+    def finish(self) -> None:
+        """Make sure that all of it is on the disk."""
+        try:
+            os.fsync(self.raw.fileno())
+        except OSError as error:
+            self.problem = self.problem or error
+        self.require_written()
+
+
+@contextmanager
+def output(path: Path, *, force: bool) -> Iterator[Output]:
+    """Open a file that takes the name ``path`` at the end of the block, if all went well.
+
+    Killed at any moment, either the old file is there or the complete new one; a killed process may leave
+    a hidden ``.name.xxxxxxxx.partial`` beside it.
+
+    Args:
+        path: the name of the output.
+        force: replace a file that exists.
+
+    Raises:
+        FileProblem: if the output may not or cannot be written.
+    """
+    require_free(path, force=force)
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+    try:
+        file = Output(partial)
+    except OSError as error:
+        raise problem(path, error) from error
+    try:
+        try:
+            yield file
+            file.finish()
+            file.raw.close()
+        except Exception as error:
+            if file.problem is None:
+                raise
+            raise problem(path, file.problem) from error
+        require_free(path, force=force)
+        _rename(partial, path)
+    finally:
+        file.raw.close()
+        with suppress(OSError):
+            partial.unlink()
+
+
+def require_free(path: Path, *, force: bool) -> None:
+    """Raise unless a regular file may be put there."""
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        if path.parent.is_dir():
+            return
+        raise FileProblem(f"{path}: there is no folder {path.parent}. Create it first.") from None
+    except OSError as error:
+        raise problem(path, error) from error
+    if stat.S_ISLNK(mode):
+        raise FileProblem(f"{path}: it is a symbolic link, which is never written through. Name the file itself.")
+    if not stat.S_ISREG(mode):
+        raise FileProblem(f"{path}: it is a folder or a device, not a file. Choose another name.")
+    if not force:
+        raise FileProblem(f"{path}: it exists. Choose another name, or replace it with force=True.")
+
+
+def problem(path: Path, error: OSError) -> FileProblem:
+    """Say in words why the system refused to write."""
+    why = {
+        errno.ENOSPC: "the disk is full",
+        errno.EDQUOT: "the disk quota is used up",
+        errno.EFBIG: "the file would be larger than the system allows",
+        errno.EROFS: f"the folder {path.parent} is read-only",
+        errno.EACCES: f"the folder {path.parent} may not be written to",
+        errno.EPERM: f"the folder {path.parent} may not be written to",
+        errno.ENAMETOOLONG: "the name is too long",
+    }.get(error.errno or 0, str(error))
+    return FileProblem(f"{path}: not written, {why}. What was there before is untouched.")
+
+
+def _rename(partial: Path, path: Path) -> None:
+    """Give the complete file its name, and make sure that the name is on the disk."""
+    try:
+        os.replace(partial, path)
+    except OSError as error:
+        raise problem(path, error) from error
+    with suppress(OSError):  # some systems cannot sync a folder
+        handle = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,185 @@
+"""What a file holds: transitions, what is said about all of them, and where each row comes from.
+
+Every format maps between a file and a plain dict of named columns, so a reader or writer is short:
+`columns` takes a recording apart, `assembled` checks columns and puts them together again.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+
+from counterpoint.core.arrays import Array, Ints, NodeSet, listed, numbers
+from counterpoint.core.augment import Counterfactuals
+from counterpoint.core.factors import Factorization
+from counterpoint.core.transitions import OPTIONAL, REQUIRED, Transitions
+
+PARENTS = ("base", "donor", "swapped")
+NAMES = (*REQUIRED, *OPTIONAL, *PARENTS)  # of all columns that a file may hold
+
+Columns: TypeAlias = dict[str, Array]
+
+
+class FileProblem(ValueError):
+    """A file cannot be read or written; the message says which, why, and what to try."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a file says about all of its rows.
+
+    Attributes:
+        factors: how columns split into factors, if the file says so or its layout suggests it.
+        source: the file whose rows ``base`` and ``donor`` count.
+        filters: named sets of episodes, such as robomimic's ``train`` and ``valid``.
+        notes: anything else worth keeping, as plain JSON values.
+    """
+
+    factors: Factorization | None = None
+    source: str | None = None
+    filters: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Provenance:
+    """The parents of every row. A real row is its own base and donor, and nothing in it is swapped."""
+
+    base: Ints  # (B,) row of the source that the counterfactual started from
+    donor: Ints  # (B,) row of the source that gave the swapped factors
+    swapped: NodeSet  # (B, N) which nodes came from the donor
+
+    @classmethod
+    def real(cls, rows: int, factors: Factorization, *, first: int = 0) -> Self:
+        """Return the provenance of ``rows`` real rows, counted from ``first``."""
+        own = np.arange(first, first + rows, dtype=np.int64)
+        return cls(own, own, np.zeros((rows, factors.n + factors.m), np.bool_))
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """The contents of a file, or a piece of it.
+
+    Example:
+        >>> import numpy as np
+        >>> data = Transitions(np.zeros((5, 4)), np.zeros((5, 1)), np.zeros(5), np.zeros((5, 4)), np.zeros(5, bool))
+        >>> recording = Recording.of(data)
+        >>> len(recording), len(recording[1:3]), recording.factors, recording.provenance
+        (5, 2, None, None)
+    """
+
+    transitions: Transitions
+    head: Head = field(default_factory=Head)
+    provenance: Provenance | None = None
+
+    @classmethod
+    def of(cls, data: "Transitions | Counterfactuals | Recording", head: Head | None = None) -> "Recording":
+        """Wrap transitions or counterfactuals; a recording keeps its own head unless another is given."""
+        if isinstance(data, Recording):
+            return data if head is None else replace(data, head=head)
+        if isinstance(data, Counterfactuals):
+            return cls(data.transitions, head or Head(), Provenance(data.base, data.donor, data.swapped))
+        if isinstance(data, Transitions):
+            return cls(data, head or Head())
+        raise TypeError(f"data: expected Transitions, Counterfactuals or a Recording, got {type(data).__name__}.")
+
+    @property
+    def factors(self) -> Factorization | None:
+        """How columns split into factors, or None if the file does not say."""
+        return self.head.factors
+
+    def columns(self) -> Columns:
+        """Return every column that is present, by name, in the order of ``NAMES``."""
+        found = dict(self.transitions.columns())
+        if self.provenance is not None:
+            found.update({name: getattr(self.provenance, name) for name in PARENTS})
+        return found
+
+    def only(self, name: str) -> "Recording":
+        """Return the rows of the episodes of one filter, such as ``train``."""
+        episode = self.transitions.episode
+        if name not in self.head.filters or episode is None:
+            raise ValueError(
+                f"only: no filter is called {name!r}; there are {listed(list(self.head.filters)) or 'none'}."
+            )
+        return self[np.isin(episode, self.head.filters[name])]
+
+    def copy(self) -> "Recording":
+        """Return a recording with arrays of its own."""
+        return trusted({name: array.copy() for name, array in self.columns().items()}, self.head)
+
+    def __len__(self) -> int:
+        return len(self.transitions)
+
+    def __getitem__(self, index: Any) -> "Recording":
+        """Select rows, as of ``Transitions``."""
+        return trusted({name: np.ascontiguousarray(array[index]) for name, array in self.columns().items()}, self.head)
+
+
+def trusted(columns: Mapping[str, Array], head: Head) -> Recording:
+    """Build a recording from columns that are known to be good."""
+    parents = Provenance(*(columns[name] for name in PARENTS)) if PARENTS[0] in columns else None
+    plain = {name: array for name, array in columns.items() if name not in PARENTS}
+    return Recording(Transitions.trusted(**plain), head, parents)
+
+
+def assembled(columns: Mapping[str, Array], head: Head) -> Recording:
+    """Check columns as they came from a file, and build a recording from them."""
+    missing = [name for name in REQUIRED if name not in columns]
+    if missing:
+        there = listed(sorted(columns)) or "none"
+        raise FileProblem(f"the columns {listed(missing)} are missing; those there are {there}.")
+    checked = Transitions(**{name: columns[name] for name in (*REQUIRED, *OPTIONAL) if name in columns})
+    if head.factors is not None:
+        head.factors.require_widths(checked.state.shape[1], checked.action.shape[1])
+    found = [name for name in PARENTS if name in columns]
+    if not found:
+        return Recording(checked, head)
+    if len(found) < len(PARENTS):
+        raise FileProblem(f"provenance needs {listed(PARENTS)}, but there is only {listed(found)}.")
+    parents = [numbers(name, columns[name], ndim=2 if name == "swapped" else 1) for name in PARENTS]
+    if {len(array) for array in parents} != {len(checked)} or [array.dtype.kind for array in parents] != [
+        "i",
+        "i",
+        "b",
+    ]:
+        raise FileProblem("provenance: expected whole numbers base and donor and booleans swapped, one for each row.")
+    return Recording(checked, head, Provenance(*parents))
+
+
+def joined(parts: Iterable[Recording]) -> Recording:
+    """Join recordings of one shape row after row, under the head of the first."""
+    every = list(parts)
+    if len(every) == 1:
+        return every[0]
+    columns = [part.columns() for part in every]
+    return trusted({name: np.concatenate([part[name] for part in columns]) for name in columns[0]}, every[0].head)
+
+
+class Blocks:
+    """Cuts recordings that are pushed into blocks of so many rows; whole blocks pass without a copy."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+        self._waiting: list[Recording] = []
+
+    def push(self, part: Recording) -> Iterator[Recording]:
+        """Take a part of any length; yield the blocks that are now full."""
+        start = 0
+        while start < len(part):
+            there = sum(map(len, self._waiting))
+            piece = part[start : start + self.rows - there]
+            start += len(piece)
+            if len(piece) == self.rows:
+                yield piece
+                continue
+            self._waiting.append(piece.copy())
+            if there + len(piece) == self.rows:
+                yield from self.rest()
+
+    def rest(self) -> Iterator[Recording]:
+        """Yield what waits for a full block, if anything does."""
+        if self._waiting:
+            block, self._waiting = joined(self._waiting), []
+            yield block

@@ -1,0 +1,65 @@
+"""Rows of experiments: a file per run, runs side by side, finished ones skipped.
+
+Nothing heavy is imported here, because the processes that are started import this module.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rich")
+
+from experiments import rows
+
+
+@dataclass(frozen=True)
+class Job:
+    number: int
+
+
+def double(config, write):
+    """What the runs of these tests do; a function of a module, so that other processes find it."""
+    if config.number < 0:
+        raise ValueError("no negative numbers")
+    for step in range(3):
+        write(step=step, reward=np.float32(2 * config.number), share=float("nan"))
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_run_is_a_header_rows_and_an_end(tmp_path):
+    path = tmp_path / "run.jsonl"
+    with rows.recording(path, Job(4)) as write:
+        double(Job(4), write)
+        assert not path.exists()
+    first, *middle, last = lines(path)
+    assert first["config"] == {"number": 4}
+    assert {"commit", "versions", "machine"} <= set(first)
+    assert middle == [{"step": step, "reward": 8.0, "share": None} for step in range(3)]
+    assert last["finished"]
+    assert rows.read(path) == (first, middle)
+
+
+def test_a_run_that_breaks_off_does_not_count(tmp_path):
+    path = tmp_path / "run.jsonl"
+    with pytest.raises(ValueError, match="no negative"), rows.recording(path, Job(-1)) as write:
+        double(Job(-1), write)
+    assert not path.exists()
+
+
+def test_runs_go_parallel_failures_are_named_and_finished_ones_skipped(tmp_path, capfd):
+    environment = dict(os.environ)
+    jobs = {"one": Job(1), "bad": Job(-1), "two": Job(2)}
+    assert rows.run_all(double, jobs, tmp_path, processes=2) == ["bad"]
+    assert "no negative numbers" in capfd.readouterr().err
+    assert os.environ == environment
+    before = (tmp_path / "one.jsonl").stat().st_mtime_ns
+    assert rows.run_all(double, {"one": Job(5), "three": Job(3)}, tmp_path) == []
+    assert "1 finished already" in capfd.readouterr().out
+    assert (tmp_path / "one.jsonl").stat().st_mtime_ns == before
+    assert sorted(path.stem for path in tmp_path.glob("*.jsonl")) == ["one", "three", "two"]
