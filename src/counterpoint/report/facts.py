@@ -1,0 +1,112 @@
+"""Everything a report says, as numbers: measured once, on a bounded number of rows."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from counterpoint.core.arrays import listed
+from counterpoint.core.augment import Counterfactuals, require_data, require_generator
+from counterpoint.core.factors import Factorization
+from counterpoint.core.protocols import MaskFn, NextStateMaskFn
+from counterpoint.core.transitions import Transitions
+from counterpoint.report import examples
+from counterpoint.report.coverage import Coverage, coverage
+from counterpoint.report.distributions import Comparison, compare, features
+from counterpoint.report.graphs import Graphs, graphs, rows_of
+from counterpoint.report.options import Options
+from counterpoint.report.provenance import Parents, SwapSet, parents, swap_sets
+
+MOST_ROWS = 20_000  # rows of data, and of counterfactuals, that distributions and graphs are measured on
+MOST_PROVENANCE = 1_000_000  # counterfactuals whose parents are counted
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What is known of a set of counterfactuals and of the data behind it."""
+
+    data: Transitions
+    made: Counterfactuals
+    factors: Factorization
+    mask_name: str
+    options: Options
+    real: Graphs
+    synthetic: Graphs
+    sets: list[SwapSet]
+    different_sets: int
+    parents: Parents
+    traced: int  # counterfactuals whose parents were counted
+    coverage: Coverage
+    reward: Comparison
+    features: list[Comparison]  # those that moved most first
+    accepted: list[examples.Example]
+    rejections: examples.Rejections
+
+    def blend(self, real: float, synthetic: float) -> float:
+        """Return the share in data and counterfactuals together, from the shares in each."""
+        rows, made = len(self.data), len(self.made)
+        return (rows * real + made * synthetic) / (rows + made)
+
+
+def measure(
+    data: Transitions,
+    made: Counterfactuals,
+    factors: Factorization,
+    mask_fn: MaskFn | NextStateMaskFn,
+    *,
+    rng: np.random.Generator,
+    options: Options,
+) -> Facts:
+    """Measure everything that a report says; the arguments are those of ``write_report``."""
+    _require(data, made, factors, options)
+    require_generator(rng)
+    seen = rows_of(len(data), MOST_ROWS, rng)
+    real = data[seen]
+    some = made.transitions[rows_of(len(made), MOST_ROWS, rng)]
+    traced = rows_of(len(made), MOST_PROVENANCE, rng)
+    base, donor = made.base[traced], made.donor[traced]
+    sets, different = swap_sets(made.swapped[traced], base, donor)
+    tried = examples.rejected(real, seen, mask_fn, factors, rng=rng, policy=options.policy, derive=options.derive)
+    return Facts(
+        data=data,
+        made=made,
+        factors=factors,
+        mask_name=str(getattr(mask_fn, "__qualname__", type(mask_fn).__qualname__)),
+        options=options,
+        real=graphs(real, mask_fn, factors),
+        synthetic=graphs(some, mask_fn, factors),
+        sets=sets,
+        different_sets=different,
+        parents=parents(base, donor),
+        traced=len(traced),
+        coverage=coverage(real, some, factors),
+        reward=compare("reward per step", real.reward, some.reward),
+        features=features(real, some, factors, options.labels),
+        accepted=examples.accepted(data, made, mask_fn, factors, rng),
+        rejections=tried,
+    )
+
+
+def _require(data: Transitions, made: Counterfactuals, factors: Factorization, options: Options) -> None:
+    """Raise unless counterfactuals, data and options belong together."""
+    require_data(data, factors)
+    if not isinstance(made, Counterfactuals):
+        raise TypeError(f"made: expected Counterfactuals, as an Augmenter returns them, got {type(made).__name__}.")
+    factors.require_widths(made.transitions.state.shape[1], made.transitions.action.shape[1])
+    last = int(max(made.base.max(initial=-1), made.donor.max(initial=-1)))
+    if last >= len(data):
+        raise ValueError(
+            f"made: it has a parent in row {last:,}, but the data holds {len(data):,} rows. Give the report the same "
+            "transitions that the augmenter was given."
+        )
+    if made.swapped.shape != (len(made), len(factors.names)):
+        raise ValueError(
+            f"made: it swapped {made.swapped.shape[1]} factors, but factors has {len(factors.names)}: "
+            f"{listed(factors.names)}. Give the report the factorisation that the augmenter was given."
+        )
+    options.require_labels(factors)
+    audit = options.audit
+    if audit is not None and (len(audit.error) > len(made) or len(audit.columns) != factors.state_width):
+        raise ValueError(
+            f"audit: it judged {len(audit.error):,} rows of {len(audit.columns)} columns, but there are {len(made):,} "
+            f"counterfactuals of {factors.state_width}. Audit the counterfactuals that the report is about."
+        )

@@ -1,0 +1,156 @@
+"""From evidence to a verdict in plain words, never more certain than the evidence."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from counterpoint.checks import Audit
+from counterpoint.report.distributions import noise_gap
+from counterpoint.report.facts import Facts
+from counterpoint.report.markup import count, number, share
+
+CONFIRMED, WRONG = 0.999, 0.95  # confirmed shares above which the audit is green, and below which it is red
+SURE = 0.99  # what a sample of audited rows must make likely, to be green
+LOW_ACCEPTANCE = 0.01
+FEW_DONORS = 30
+HEAVY = 0.05  # share of the counterfactuals that a single row may have a part in
+SHRUNK = 0.5  # interactions may become rarer by this factor
+MOVED = 0.1  # gap between distribution functions from which on a feature has moved
+
+
+class Level(IntEnum):
+    """The traffic light; the worst finding decides."""
+
+    GREEN = 0
+    AMBER = 1
+    RED = 2
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One piece of evidence and what it says."""
+
+    level: Level
+    topic: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer to "can I trust this data?"."""
+
+    level: Level
+    headline: str
+    findings: tuple[Finding, ...]
+
+
+def judge(facts: Facts) -> Verdict:
+    """Weigh the evidence. Without a simulator the verdict is amber at best."""
+    if not len(facts.made):
+        nothing = Finding(Level.RED, "Yield", "No counterfactual was accepted, so there is nothing to trust or to use.")
+        return Verdict(Level.RED, "Nothing was made.", (nothing,))
+    findings = (_simulator(facts), _yield(facts), _parents(facts), _selection(facts), _shift(facts))
+    level = max(finding.level for finding in findings)
+    return Verdict(level, _headline(level, facts.options.audit is not None, findings[0].level), findings)
+
+
+def _headline(level: Level, audited: bool, simulator: Level) -> str:
+    if level == Level.RED:
+        return "Do not train on this: the simulator contradicts too much of it."
+    if not audited:
+        return "Plausible, not proven: the mask was taken at its word."
+    if simulator == Level.AMBER:
+        return "Mostly confirmed by the simulator; look at what it contradicts."
+    if level == Level.AMBER:
+        return "True to the simulator, with something to watch."
+    return "Confirmed by the simulator, and nothing else stands out."
+
+
+def lower_bound(audit: Audit, made: int) -> float:
+    """Return the share of all counterfactuals that is surely confirmed.
+
+    If all were audited it is the share itself, else the lower end of Wilson's 95% interval.
+    """
+    rows, p, z = len(audit.error), audit.confirmed, 1.96
+    if rows >= made or not rows:
+        return p
+    middle, width = p + z * z / (2 * rows), z * np.sqrt(p * (1 - p) / rows + z * z / (4 * rows * rows))
+    return float(np.clip((middle - width) / (1 + z * z / rows), 0.0, p))
+
+
+def _simulator(facts: Facts) -> Finding:
+    audit, made = facts.options.audit, len(facts.made)
+    if audit is None or not len(audit.error):
+        return Finding(
+            Level.AMBER,
+            "Simulator",
+            "No simulator was given, so nothing here proves that these transitions could happen. They are true if the "
+            "mask misses no edge; a missed edge makes wrong rows that look right.",
+        )
+    rows, sure = len(audit.error), lower_bound(audit, made)
+    level = Level.GREEN if audit.confirmed >= CONFIRMED and sure >= SURE else Level.AMBER
+    level = Level.RED if audit.confirmed < WRONG else level
+    of = f"All {made:,}" if rows == made else f"{rows:,} of {made:,}"
+    said = "every one came out as stored" if not len(audit.wrong) else f"{share(audit.confirmed)} came out as stored"
+    tail = "" if rows == made else f" By chance alone the share among all could be as low as {share(sure)}."
+    return Finding(
+        level,
+        "Simulator",
+        f"{of} counterfactuals were put back into the simulator, and {said}, within {number(audit.atol)} in every "
+        f"column.{tail}",
+    )
+
+
+def _yield(facts: Facts) -> Finding:
+    funnel = facts.made.funnel
+    tried = funnel.accepted + funnel.rejected
+    low = funnel.acceptance < LOW_ACCEPTANCE
+    sentence = f"{share(funnel.acceptance)} of {count(tried, 'proposal')} that had something to exchange were accepted."
+    if low:
+        sentence += " So few survive that those which do may be special; a sparse policy swaps less at a time."
+    return Finding(Level.AMBER if low else Level.GREEN, "Yield", sentence)
+
+
+def _parents(facts: Facts) -> Finding:
+    found, rows = facts.parents, facts.traced
+    few, heavy = found.donors < FEW_DONORS, found.heaviest > HEAVY
+    sentence = (
+        f"{count(rows, 'counterfactual')} came from {found.either:,} of {count(len(facts.data), 'real row')}: "
+        f"{count(found.bases, 'base')} and {count(found.donors, 'donor')}. "
+        f"The busiest row has a part in {share(found.heaviest)} of them."
+    )
+    if few or heavy:
+        sentence += " That is little variety: the counterfactuals repeat a few originals over and over."
+    return Finding(Level.AMBER if few or heavy else Level.GREEN, "Variety", sentence)
+
+
+def _selection(facts: Facts) -> Finding:
+    real, after = facts.real, facts.blend(facts.real.factored, facts.synthetic.factored)
+    shrunk = facts.synthetic.interactions < SHRUNK * real.interactions
+    sentence = (
+        f"{share(real.factored)} of the real transitions fall into independent parts, {share(after)} once "
+        f"counterfactuals are added. One factor acts on another in {share(real.interactions)} of the real transitions "
+        f"and in {share(facts.synthetic.interactions)} of the counterfactuals."
+    )
+    if shrunk:
+        sentence += " Interactions have become rare: keep real rows in every batch."
+    return Finding(Level.AMBER if shrunk else Level.GREEN, "Selection", sentence)
+
+
+def _shift(facts: Facts) -> Finding:
+    worst = facts.features[0]
+    moved = worst.gap > MOVED and worst.gap > noise_gap(facts.real.rows, facts.synthetic.rows)
+    if worst.gap > MOVED and not moved:
+        sentence = f"There are too few rows to tell: a gap of {worst.gap:.3f}, as at {worst.label}, may be chance."
+    elif moved:
+        sentence = (
+            f"{worst.label} is distributed differently among counterfactuals: the largest gap between the two "
+            f"distribution functions is {worst.gap:.3f}."
+        )
+    else:
+        sentence = (
+            "Single features are distributed much as before: the largest gap between distribution functions is "
+            f"{worst.gap:.3f}, at {worst.label}."
+        )
+    return Finding(Level.AMBER if worst.gap > MOVED else Level.GREEN, "Features", sentence)
