@@ -408,6 +408,16 @@ def test_bars_of_ranges_hold_everything_even_outliers(seed, outlier):
     assert found.before[3] == pytest.approx(inside.mean())
 
 
+def test_every_column_is_compared_and_what_moved_most_comes_first(sprites):
+    world, data, made = sprites
+    found = facts_of(world.factors, data, world.mask, made).features
+    assert sorted(item.label for item in found) == sorted(column_names(world.factors, {}))
+    gaps = [item.gap for item in found]
+    assert gaps == sorted(gaps, reverse=True)
+    first = next(item for item in found if item.label == "action[1]")
+    assert first.gap == gap(data.action[:, 1], made.transitions.action[:, 1])
+
+
 @given(seeds, st.integers(1, 70), st.integers(0, 60))
 def test_swapped_sets_and_their_parents(seed, nodes, rows):
     rng = np.random.default_rng(seed)

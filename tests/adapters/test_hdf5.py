@@ -11,6 +11,8 @@ from counterpoint.adapters import hdf5
 from counterpoint.files import d4rl
 from tests.test_files import damage_all, make_recording
 
+FIXED = np.bytes_(b"{}")  # text of fixed length
+
 
 @pytest.fixture
 def path(tmp_path):
@@ -136,7 +138,7 @@ class TestD4rl:
         damage_all(str(path), [path], examples=60)
 
 
-def put_demos(path, rng, *, lengths=(3, 5), next_obs=True, env_args=np.bytes_(b"{}")):
+def put_demos(path, rng, *, lengths=(3, 5), next_obs=True, env_args=FIXED):
     """A file as robomimic makes it: alphabetic keys, integer dones; its text is of variable length if it is a str."""
     demos = {}
     with h5py.File(path, "w") as file:

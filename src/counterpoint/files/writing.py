@@ -32,14 +32,13 @@ class Writer:
         if not len(recording):
             return
         layout = {name: (array.dtype, *array.shape[1:]) for name, array in recording.columns().items()}
-        if self._blocks is None:
-            self._start(recording, layout)
+        blocks = self._blocks or self._start(recording, layout)
         if layout != self._layout:
             wrong = sorted({name for name, _ in set(layout.items()) ^ set(self._layout.items())})
             raise ValueError(
                 f"append: the columns {', '.join(wrong)} differ in presence, width or dtype from the first rows."
             )
-        for block in self._blocks.push(recording) if self._blocks else ():
+        for block in blocks.push(recording):
             self._write(block)
         self.rows += len(recording)
 
@@ -50,12 +49,13 @@ class Writer:
         for block in self._blocks.rest():
             self._write(block)
 
-    def _start(self, recording: Recording, layout: dict[str, tuple[Any, ...]]) -> None:
+    def _start(self, recording: Recording, layout: dict[str, tuple[Any, ...]]) -> Blocks:
         if self._head.factors is not None:
             data = recording.transitions
             self._head.factors.require_widths(data.state.shape[1], data.action.shape[1])
         width = sum(array.nbytes for array in recording.columns().values()) // len(recording)
         self._layout, self._blocks = layout, Blocks(max(1, min(BLOCK_ROWS, BLOCK_BYTES // max(1, width))))
+        return self._blocks
 
     def _write(self, block: Recording) -> None:
         if self._put is None:
