@@ -106,7 +106,10 @@ def missing(config: Config) -> str | None:
     """Say why an arm cannot be run, if so."""
     if config.arm not in NEED_MODEL:
         return None
-    estimator = getattr(importlib.import_module("counterpoint.learn"), config.estimator, None)
+    try:
+        estimator = getattr(importlib.import_module("counterpoint.learn"), config.estimator, None)
+    except ImportError:
+        estimator = None
     if estimator is None:
         return f"counterpoint.learn has no {config.estimator} yet"
     if config.arm == "dyna" and not hasattr(estimator, "predict"):
