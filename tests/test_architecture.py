@@ -25,7 +25,7 @@ EXCEPTIONS = {("adapters/gymnasium_tasks.py", "worlds")}
 # Foreign libraries enter in one file each.
 FOREIGN = {
     "numpy": None,
-    "numba": {"core/kernels.py", "worlds/"},
+    "numba": {"core/kernels.py", "core/threads.py"},
     "gymnasium": {"adapters/gymnasium.py", "adapters/sb3"},
     "PIL": {"worlds/draw.py", "report/"},
     "pygame": {"adapters/gymnasium.py"},

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from counterpoint import Augmenter, Factorization, Funnel, Sparse, Transitions
-from counterpoint.core import augment, engine, kernels
+from counterpoint.core import augment, engine, threads
 from counterpoint.masks import Constant
 from tests import reference
 from tests.examples import HashedMask, first_column, make_data, make_factors
@@ -241,13 +241,13 @@ def test_the_same_bits_for_any_number_of_threads():
     script = (
         "import hashlib, numpy as np\n"
         "from counterpoint import Augmenter\n"
-        "from counterpoint.core import kernels\n"
+        "from counterpoint.core import threads\n"
         "from tests.examples import HashedMask, first_column, make_data, make_factors\n"
         "f = make_factors(5, 1); rng = np.random.default_rng(3)\n"
         "made = Augmenter(f, HashedMask(f, 0.1), first_column).fill(make_data(f, 9000, rng), 60000, rng=rng)\n"
         "parts = made.transitions.state, made.transitions.next_state, made.base, made.donor, made.swapped\n"
         "digest = hashlib.sha256(b''.join(x.tobytes() for x in parts)).hexdigest()\n"
-        "print(kernels.THREADS, kernels._pool is not None, digest)\n"
+        "print(threads.THREADS, threads._pool is not None, digest)\n"
     )
 
     def output(threads):
@@ -262,11 +262,11 @@ def test_the_same_bits_for_any_number_of_threads():
 
 
 def test_threads_share_the_rows(monkeypatch):
-    monkeypatch.setattr(kernels, "THREADS", 3)
-    monkeypatch.setattr(kernels, "_pool", None)
-    seen = np.zeros(3 * kernels.TILE, int)
+    monkeypatch.setattr(threads, "THREADS", 3)
+    monkeypatch.setattr(threads, "_pool", None)
+    seen = np.zeros(3 * threads.TILE, int)
     for _ in range(2):
-        kernels.run(lambda start, stop, out: np.add.at(out, slice(start, stop), 1), len(seen), seen)
+        threads.run(lambda start, stop, out: np.add.at(out, slice(start, stop), 1), len(seen), seen)
     assert (seen == 2).all()
 
 

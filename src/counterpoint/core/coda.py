@@ -7,6 +7,7 @@ from counterpoint.core.arrays import Array, Bools, Ints, NodeSet, words
 from counterpoint.core.factors import Factorization
 from counterpoint.core.graphs import components, independent, random_union
 from counterpoint.core.protocols import DeriveFn, MaskFn, call_derive, call_mask
+from counterpoint.core.threads import run
 from counterpoint.core.transitions import Transitions
 
 
@@ -73,7 +74,7 @@ def mixed(data: Transitions, base: Ints, donor: Ints, nodes: NodeSet, factors: F
     def column(values: Array, owner: Ints) -> Array:
         out = np.empty((len(base), values.shape[1]), values.dtype)
         owner = np.maximum(owner, 0)  # derived columns are overwritten below
-        kernels.run(kernels.mix, len(base), base, donor, nodes, words(values), owner, words(out))
+        run(kernels.mix, len(base), base, donor, nodes, words(values), owner, words(out))
         return out
 
     state, next_state = column(data.state, factors.state_owner), column(data.next_state, factors.state_owner)

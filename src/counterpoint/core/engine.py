@@ -16,6 +16,7 @@ from counterpoint.core.factors import Factorization
 from counterpoint.core.graphs import Policy, independent, label_dtype, overlay, unions
 from counterpoint.core.pairs import Pairs
 from counterpoint.core.protocols import DeriveFn, MaskFn, call_mask
+from counterpoint.core.threads import run
 from counterpoint.core.transitions import Transitions
 
 CHUNK_BYTES = 16 * 2**20  # of proposals and their masks
@@ -103,7 +104,7 @@ class Sources:
         part = self.data[rows[0] : rows[-1] + 1] if contiguous else self.data[rows]
         mask = call_mask(self.recipe.mask_fn, part, self.recipe.factors)
         labels = np.empty((len(rows), self.labels.shape[1]), self.labels.dtype)
-        kernels.run(kernels.label, len(rows), mask, labels)
+        run(kernels.label, len(rows), mask, labels)
         self.labels[rows] = labels
         self.known[rows] = True
         self._missing -= len(rows)
@@ -141,7 +142,7 @@ def _batch(sources: Sources, rows: tuple[Ints, Ints], first: int, key: np.uint64
     offset = np.concatenate([[0], np.cumsum(sizes_to_counts(sizes, recipe))])
     nodes = np.empty((offset[-1], labels.shape[1]), np.bool_)
     most = recipe.policy.most(labels.shape[1])
-    kernels.run(kernels.draw_unions, len(base), first, key, most, number, sizes, offset, nodes)
+    run(kernels.draw_unions, len(base), first, key, most, number, sizes, offset, nodes)
     of_pair = np.repeat(np.arange(len(base)), np.diff(offset))
     base, donor = base[of_pair], donor[of_pair]
     proposal = derived(mixed(sources.data, base, donor, nodes, recipe.factors), recipe.factors, recipe.derive)
@@ -171,7 +172,7 @@ def _overlaid(data: Transitions, base: Ints, donor: Ints, labels: Ints, recipe: 
         (data.next_state, factors.state_owner),
         (data.action, factors.action_owner),
     ):
-        kernels.run(kernels.agree, len(base), base, donor, words(values), owner, same)
+        run(kernels.agree, len(base), base, donor, words(values), owner, same)
     context = factors.nodes(*factors.context)
     first, second = labels[base], labels[donor]
     number, sizes = overlay(first, second, same | context)

@@ -13,6 +13,7 @@ import numpy as np
 
 from counterpoint.core import kernels
 from counterpoint.core.arrays import Array, Bools, Ints, NodeSet
+from counterpoint.core.threads import run
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def components(mask: Bools) -> Ints:
     """
     mask = _mask(mask)
     labels = np.empty(mask.shape[:2], label_dtype(mask.shape[1]))
-    kernels.run(kernels.label, len(mask), mask, labels)
+    run(kernels.label, len(mask), mask, labels)
     return labels.astype(np.int64)
 
 
@@ -107,7 +108,7 @@ def independent(mask: Bools, nodes: NodeSet) -> Bools:
     """
     mask, nodes = _mask(mask), _nodes(nodes, mask.shape[:2])
     clear = np.empty(len(mask), np.bool_)
-    kernels.run(kernels.uncrossed, len(mask), mask, nodes, clear)
+    run(kernels.uncrossed, len(mask), mask, nodes, clear)
     return clear
 
 
@@ -140,7 +141,7 @@ def random_union(labels: Ints, rng: np.random.Generator, policy: Policy | None =
     offset = np.concatenate([[0], np.cumsum(sizes > 1)])
     drawn = np.empty((offset[-1], nodes), np.bool_)
     key = rng.integers(2**64, dtype=np.uint64)
-    kernels.run(kernels.draw_unions, rows, 0, key, policy.most(nodes), number, sizes, offset, drawn)
+    run(kernels.draw_unions, rows, 0, key, policy.most(nodes), number, sizes, offset, drawn)
     out = np.zeros((rows, nodes), np.bool_)
     out[sizes > 1] = drawn
     return out
@@ -160,7 +161,7 @@ def overlay(first: Ints, second: Ints, fixed: Bools) -> tuple[Ints, Ints]:
     """
     rows, nodes = first.shape
     number, sizes = np.empty((rows, nodes), np.int32), np.empty(rows, np.int64)
-    kernels.run(kernels.overlay, rows, first, second, fixed, number, sizes)
+    run(kernels.overlay, rows, first, second, fixed, number, sizes)
     return number, sizes
 
 

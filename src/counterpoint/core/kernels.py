@@ -4,9 +4,7 @@ Randomness is counter based: what happens to pair ``p`` depends on the key and o
 results are the same bits for any number of threads and any size of chunk.
 """
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, cast
 
 import numba
@@ -20,26 +18,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 def kernel(function: F) -> F:
     """Compile on first use, keep the result on disk, and let go of the interpreter lock."""
     return cast(F, numba.njit(cache=True, nogil=True)(function))
-
-
-THREADS = int(cast(Any, numba.config).NUMBA_NUM_THREADS)
-TILE = 4096  # rows; below it a second thread costs more than it brings
-_pool: tuple[int, ThreadPoolExecutor] | None = None  # with the process it belongs to: threads do not survive a fork
-
-
-def run(loop: Callable[..., None], rows: int, *arrays: object) -> None:
-    """Run a kernel over all rows, shared among ``NUMBA_NUM_THREADS`` threads."""
-    global _pool  # noqa: PLW0603
-    threads = min(THREADS, rows // TILE)
-    if threads < 2:
-        loop(0, rows, *arrays)
-        return
-    if _pool is None or _pool[0] != os.getpid():
-        _pool = os.getpid(), ThreadPoolExecutor(THREADS, "counterpoint")
-    bounds = [rows * part // threads for part in range(threads + 1)]
-    parts = [_pool[1].submit(loop, bounds[i], bounds[i + 1], *arrays) for i in range(threads)]
-    for part in parts:
-        part.result()
 
 
 # --- random numbers ------------------------------------------------------------------------------

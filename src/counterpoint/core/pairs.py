@@ -12,6 +12,7 @@ import numpy as np
 from counterpoint.core import kernels
 from counterpoint.core.arrays import Array, Ints, NodeSet
 from counterpoint.core.graphs import overlay
+from counterpoint.core.threads import run
 
 MOST_GRAPHS = 1024  # different graphs that are compared each with each
 
@@ -32,7 +33,7 @@ class Pairs:
         count = min(count, self.total - first)
         base, donor = np.empty(count, np.int64), np.empty(count, np.int64)
         half = max(1, ((self.total - 1).bit_length() + 1) // 2)
-        kernels.run(
+        run(
             kernels.draw_pairs, count, first, self.total, half, self.key,
             self.before, self.blocks, self.order, int(self.distinct), base, donor,
         )  # fmt: skip

@@ -8,7 +8,8 @@ import numpy as np
 
 from counterpoint.core.arrays import Bools, Floats, Ints, listed
 from counterpoint.core.factors import Factorization
-from counterpoint.core.kernels import kernel, run
+from counterpoint.core.kernels import kernel
+from counterpoint.core.threads import run
 from counterpoint.masks.simple import Constant
 
 
