@@ -1,0 +1,35 @@
+"""Masks learned from transitions.
+
+An estimator is a frozen set of settings; ``fit`` returns a copy that has learned, which gives scores,
+and ``counterpoint.masks.Threshold`` makes a mask of scores::
+
+    estimator = SandyTransformer().fit(data, factors, rng=rng)
+    estimator.save("mask.safetensors")
+    mask_fn = Threshold(counterpoint.learn.load("mask.safetensors"), tau=0.05)
+"""
+
+try:
+    import safetensors
+    import torch
+    import tqdm
+except ImportError as error:
+    raise ImportError(
+        f"counterpoint.learn needs {error.name}. Install it with: pip install counterpoint-rl[torch]"
+    ) from error
+
+from counterpoint.learn.estimator import Estimator, NetworkEstimator
+from counterpoint.learn.fitting import History
+from counterpoint.learn.loading import load
+from counterpoint.learn.sandy_mixture import SandyMixture
+from counterpoint.learn.sandy_transformer import SandyTransformer
+
+__all__ = [
+    "Estimator",
+    "History",
+    "NetworkEstimator",
+    "SandyMixture",
+    "SandyTransformer",
+    "load",
+]
+
+del safetensors, torch, tqdm

@@ -1,0 +1,95 @@
+"""SANDy-Transformer: stacked attention whose maps, multiplied, say who looked at whom."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from counterpoint.core.factors import Factorization
+from counterpoint.learn.estimator import NetworkEstimator, require_choice, require_counts
+from counterpoint.learn.inputs import Batch, Embedding, Scaling, Target, Tokens
+from counterpoint.learn.networks import add_identity, mlp
+
+QueryKey = Literal["separate", "shared"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SandyTransformer(NetworkEstimator):
+    """Attention between factors that predicts the next state (paper, appendix "Inferring Local Factorization")."""
+
+    blocks: int = 2
+    layers: int = 2
+    width: int = 512
+    query_key: QueryKey = "separate"
+    embedding: Embedding = "padded"
+    target: Target = "next"
+    sparsity: float = 0.0
+    identity: bool = True
+    epochs: int = 125
+    batch_size: int = 1000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_counts(self, "blocks", "layers", "width")
+        require_choice(self, "query_key", get_args(QueryKey))
+        require_choice(self, "embedding", get_args(Embedding))
+        require_choice(self, "target", get_args(Target))
+
+    def build(self, factors: Factorization, scaling: Scaling) -> nn.Module:  # noqa: ARG002, D102
+        tokens = Tokens(factors, self.embedding)
+        return Attention(
+            tokens, blocks=self.blocks, layers=self.layers, width=self.width, shared=self.query_key == "shared"
+        )
+
+    def loss(self, network: "Attention", batch: Batch, generator: torch.Generator) -> Tensor:  # noqa: ARG002, D102
+        prediction, attention = network(batch)
+        n, real = network.tokens.n, network.tokens.real
+        target = network.tokens.pack_state(batch.target(self.target))
+        error = (prediction[:, :n] - target)[:, real[:n]].square().mean()
+        if not self.sparsity:
+            return torch.as_tensor(error)
+        elsewhere = 1.0 - attention.diagonal(dim1=1, dim2=2)[:, :n].mean()
+        return torch.as_tensor(error + self.sparsity * elsewhere)
+
+    def edges(self, network: "Attention", batch: Batch) -> Tensor:  # noqa: D102
+        _, attention = network(batch)
+        scores = attention.transpose(1, 2)[:, :, : network.tokens.n]
+        return add_identity(scores) if self.identity else scores
+
+
+class Attention(nn.Module):
+    """Stacked blocks on one token per node."""
+
+    def __init__(self, tokens: Tokens, *, blocks: int, layers: int, width: int, shared: bool) -> None:
+        super().__init__()
+        self.tokens = tokens
+        inputs = [tokens.width + tokens.marks.shape[1], *[width] * (blocks - 1)]
+        self.blocks = nn.ModuleList(Block(size, layers=layers, width=width, shared=shared) for size in inputs)
+        self.output = nn.Linear(width, tokens.width)
+
+    def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return the prediction, (B, N, W), and the product of the attention maps, (B, N, N), rows being targets."""
+        x = self.tokens.pack(batch.state, batch.action)
+        looked = torch.eye(x.shape[1]).expand(len(x), -1, -1)
+        for block in self.blocks:
+            x, attention = block(x)
+            looked = attention @ looked
+        return self.output(x), looked
+
+
+class Block(nn.Module):
+    """One attention layer: no scaling, no residual path, no normalisation, one head, as in the paper."""
+
+    def __init__(self, inputs: int, *, layers: int, width: int, shared: bool) -> None:
+        super().__init__()
+        hidden = [width] * (layers - 1)
+        heads = [2 * width] if shared else [width, width]
+        self.query_key = nn.ModuleList(mlp([inputs, *hidden, size]) for size in heads)
+        self.value = mlp([inputs, *hidden, width])
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what each token (B, N, inputs) becomes, (B, N, width), and where it looked, (B, N, N)."""
+        query, key = torch.cat([net(x) for net in self.query_key], dim=-1).chunk(2, dim=-1)
+        attention = torch.softmax(query @ key.transpose(1, 2), dim=-1)
+        return attention @ self.value(x), attention
