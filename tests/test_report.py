@@ -24,6 +24,7 @@ from counterpoint.report.coverage import MOST_CELLS, cells, coverage
 from counterpoint.report.distributions import column_names, compare, gap
 from counterpoint.report.examples import first_crossing
 from counterpoint.report.facts import measure
+from counterpoint.report.gallery import card
 from counterpoint.report.graphs import component_counts, graphs, rows_of
 from counterpoint.report.markup import Html, number, share, table, tag, text
 from counterpoint.report.options import Options
@@ -111,6 +112,7 @@ class Page(HTMLParser):
             assert len(widths) == 1
         for name in ("script", "link", "iframe", "object"):
             assert not self.all(name)
+        assert len(self.all("style")) == 1
         return self
 
 
@@ -232,6 +234,14 @@ def test_a_failure_leaves_the_old_page_and_nothing_else(sprites, tmp_path):
     assert os.listdir(tmp_path) == ["report.html"]
 
 
+def test_a_path_that_cannot_be_written_leaves_nothing_behind(tmp_path, rng):
+    factors, data, mask, made = small(2, 0, 20, 30, rng, width=1)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError, match="folder"):
+        write_report(tmp_path / "folder", data, made, factors, mask, rng=rng)
+    assert os.listdir(tmp_path) == ["folder"]
+
+
 # Odd data
 
 
@@ -297,7 +307,7 @@ def test_rows_are_sampled_when_there_are_many(rng, monkeypatch):
     for example in facts.rejections.examples:
         check_origin(example, data, factors)
     assert (facts.real.rows, facts.synthetic.rows, facts.traced) == (50, 50, 70)
-    assert facts.blend(0.0, 1.0) == pytest.approx(2 / 3)  # by the rows there are, not by those looked at
+    assert facts.blend(1.0, 0.0) == pytest.approx(1 / 3)  # by the rows there are, not by those looked at
 
 
 # The statistics
@@ -463,6 +473,20 @@ def test_rejected_examples_are_rejected_by_their_edge(sprites):
         assert example.masks[:, source, target].tolist() == [False, False, True]
         assert np.array_equal(world.mask(example.result.state, example.result.action)[0], example.masks[2])
         check_origin(example, data, world.factors)
+
+
+def test_a_card_says_in_words_what_came_from_whom(sprites):
+    world, data, made = sprites
+    names, facts = world.factors.names, facts_of(world.factors, data, world.mask, made)
+    for example in [*facts.accepted, *facts.rejections.examples]:
+        written = card("slug", example, world.factors, None)
+        origin = ["donor" if swapped else "base" for swapped in example.swapped]
+        for node, name in enumerate(names):
+            assert f'{name}</th><td><span class="chip {origin[node]}">from {origin[node]}</span>' in written
+            assert (f"{name} is the {origin[node]}’s" in written) == (node in (example.edge or ()))
+        assert ("Rejected" in written, "Accepted" in written) == (example.edge is not None, example.edge is None)
+        if example.edge:
+            assert " → ".join(names[node] for node in example.edge) in written
 
 
 def test_accepted_examples_are_those_that_were_made(sprites):
