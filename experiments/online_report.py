@@ -10,10 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments import rows
+from experiments import pages, rows
 
-DOCS = Path(__file__).parents[1] / "docs" / "results"
-BEGIN, END = "<!-- begin of report -->", "<!-- end of report -->"
 WINDOW = 2_000  # steps to either side
 AT = (25_000, 50_000)
 COLOURS = {"td3": "tab:gray", "coda": "tab:blue", "learned": "tab:orange", "dyna": "tab:red"}
@@ -60,7 +58,7 @@ def curves(folder: Path, *, unfinished: bool = False) -> list[Curve]:
     return found
 
 
-def write(folder: Path, arms: Sequence[str], *, unfinished: bool = False, docs: Path = DOCS) -> None:
+def write(folder: Path, arms: Sequence[str], *, unfinished: bool = False, docs: Path = pages.DOCS) -> None:
     """Write ``online.png``, and the tables into ``online.md`` between its two marks; print them too."""
     found = curves(folder, unfinished=unfinished)
     if not found:
@@ -68,22 +66,13 @@ def write(folder: Path, arms: Sequence[str], *, unfinished: bool = False, docs: 
     tasks = list(dict.fromkeys(sorted((c.task for c in found), key=lambda task: ("sparse" in task, task))))
     tables = ("\n".join(part(found, tasks, arms)) for part in (_values, _claims, _made))
     text = "\n\n".join(["![Reward per step, by task and arm](online.png)", *tables])
-    print(text)
-    docs.mkdir(parents=True, exist_ok=True)
     plot(found, tasks, arms, docs / "online.png")
-    page = docs / "online.md"
-    old = page.read_text() if page.exists() else f"# Online RL\n\n{BEGIN}\n{END}\n"
-    before, rest = old.split(BEGIN)
-    page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.split(END)[1]}")
+    pages.fill(docs / "online.md", text)
 
 
 def plot(found: list[Curve], tasks: Sequence[str], arms: Sequence[str], path: Path) -> None:
     """Draw seeds in faint lines and their smoothed means, one panel per task."""
-    import matplotlib as mpl  # noqa: PLC0415
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt  # noqa: PLC0415
-
+    plt = pages.plotting()
     figure, panels = plt.subplots(1, len(tasks), figsize=(4.2 * len(tasks), 3.4), squeeze=False)
     for panel, task in zip(panels[0], tasks, strict=True):
         for arm in arms:
@@ -114,10 +103,11 @@ def _values(found: list[Curve], tasks: Sequence[str], arms: Sequence[str]) -> It
             for at, published in zip(AT, PUBLISHED.get(task, {}).get(arm, (None, None)), strict=True):
                 ours = [value for c in found if (c.task, c.arm) == (task, arm) and not np.isnan(value := c.at(at))]
                 if ours:
-                    pair = (
-                        ("–", "–") if published is None else (f"{published:.2f}", f"{np.mean(ours) - published:+.3f}")
-                    )
-                    yield f"| {task} | {arm} | {len(ours)} | {at // 1000}k | {pair[0]} | {_spread(ours)} | {pair[1]} |"
+                    theirs, gap = "–", "–"
+                    if published is not None:
+                        theirs, gap = f"{published:.2f}", f"{np.mean(ours) - published:+.3f}"
+                    values = f"{at // 1000}k | {theirs} | {pages.spread(ours)} | {gap}"
+                    yield f"| {task} | {arm} | {len(ours)} | {values} |"
 
 
 def _claims(found: list[Curve], tasks: Sequence[str], arms: Sequence[str]) -> Iterator[str]:
@@ -135,7 +125,7 @@ def _claims(found: list[Curve], tasks: Sequence[str], arms: Sequence[str]) -> It
                 shown = "–" if None in theirs else f"{theirs[0] - theirs[1]:+.2f}"
                 if gaps:
                     above = sum(gap > 0 for gap in gaps)
-                    ours = f"{_spread(gaps, '+')} | {above} of {len(gaps)}"
+                    ours = f"{pages.spread(gaps, '+.3f')} | {above} of {len(gaps)}"
                     yield f"| {task} | {at // 1000}k | {arm} | {shown} | {ours} |"
 
 
@@ -153,11 +143,6 @@ def _made(found: list[Curve], tasks: Sequence[str], arms: Sequence[str]) -> Iter
                 time = np.mean([c.last["making"] / (c.last["seconds"] - c.last["evaluating"]) for c in mine])
                 shown = [f"{cells[0]:,.0f}", *map(_share, (*cells[1:], least)), _number(error), _share(time)]
                 yield f"| {task} | {arm} | {' | '.join(shown)} |"
-
-
-def _spread(values: Sequence[float], sign: str = "") -> str:
-    spread = f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else ""
-    return f"{np.mean(values):{sign}.3f}{spread}"
 
 
 def _share(value: float) -> str:

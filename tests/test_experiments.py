@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("stable_baselines3")
 pytest.importorskip("rich")
 
-from experiments import online_report, online_sprites, rows
+from experiments import online_report, online_sprites, pages, rows
 from stable_baselines3 import SAC
 
 from counterpoint.adapters.sb3 import CodaReplayBuffer
@@ -96,7 +96,7 @@ def test_the_report_puts_ours_beside_theirs(tmp_path, capsys):
         written(tmp_path / "runs", "coda", seed, 0.5 + 0.02 * seed)
     docs = tmp_path / "docs"
     docs.mkdir()
-    (docs / "online.md").write_text(f"# Words\n{online_report.BEGIN}\nold\n{online_report.END}\nmore words\n")
+    (docs / "online.md").write_text(f"# Words\n{pages.BEGIN}\nold\n{pages.END}\nmore words\n")
     online_report.write(tmp_path / "runs", online_sprites.ARMS, docs=docs)
     page = (docs / "online.md").read_text()
     assert page.startswith("# Words")
@@ -106,7 +106,7 @@ def test_the_report_puts_ours_beside_theirs(tmp_path, capsys):
     assert "| place-2 | 25k | coda | +0.02 | +0.110 ± 0.014 | 2 of 2 |" in page
     assert "80.00% | 60.00% | 100.00%" in page
     assert (docs / "online.png").stat().st_size > 1000
-    assert page.split(online_report.BEGIN)[1].split(online_report.END)[0].strip() in capsys.readouterr().out
+    assert page.split(pages.BEGIN)[1].split(pages.END)[0].strip() in capsys.readouterr().out
 
 
 def test_a_short_run_is_not_compared_where_it_did_not_come(tmp_path):
