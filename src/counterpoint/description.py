@@ -250,8 +250,15 @@ def _task(source: _Source, table: Mapping[str, Any], section: str, factors: Fact
     if task["kind"] == "function":
         return source.function(section, task)
     if task["kind"] == "learned":
-        load = importlib.import_module("counterpoint.learn").load
-        return cast_function(load(source.path.parent / task["file"], factors=factors))
+        if "file" not in task:
+            source.fail(f"a learned {section} needs 'file'", section)
+        model = importlib.import_module("counterpoint.learn").RewardModel.load(
+            source.path.parent / task["file"], factors=factors
+        )
+        wanted = "reward" if section == "reward" else "terminated"
+        if model.predicts != wanted:
+            source.fail(f"{task['file']} predicts {model.predicts!r}, expected {wanted!r}", section, "file")
+        return cast_function(model)
     for key in ("goal", "achieved"):
         if key not in task:
             source.fail(f"from-goal needs {key!r}, the name of a state factor", section)

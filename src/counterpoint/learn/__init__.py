@@ -20,6 +20,7 @@ except ImportError as error:
 from counterpoint.learn.estimator import Estimator, NetworkEstimator
 from counterpoint.learn.fitting import History
 from counterpoint.learn.loading import load
+from counterpoint.learn.reward import RewardModel
 from counterpoint.learn.sandy_mixture import SandyMixture
 from counterpoint.learn.sandy_transformer import SandyTransformer
 
@@ -27,6 +28,7 @@ __all__ = [
     "Estimator",
     "History",
     "NetworkEstimator",
+    "RewardModel",
     "SandyMixture",
     "SandyTransformer",
     "load",
