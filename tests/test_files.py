@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 
 from counterpoint import Augmenter, Factorization, Position, Transitions, files
 from counterpoint.core.factors import Factorization as Factors
-from counterpoint.files import d4rl, output, scanning, trees
+from counterpoint.files import blocks, d4rl, output, scanning, trees
+from counterpoint.files.blocks import Blocks
 from counterpoint.files.header import VERSION, head_from_json, head_to_json
-from counterpoint.files.recording import Blocks, joined
+from counterpoint.files.recording import joined
 from counterpoint.masks import Constant
 from tests.examples import first_column, make_data, make_factors
 
@@ -262,7 +263,7 @@ class TestBadInput:
     def test_rows_that_are_promised_but_missing(self, kind, tmp_path, rng):
         path = put(tmp_path, kind, make_recording(rng))
         scan = files.scan(path)
-        liar = files.Scan(scan.path, scan.format, scan.rows + 1, scan.head, scan.parts)
+        liar = files.Scan(scan.path, scan.format, scan.rows + 1, scan.head, scan.columns)
         with pytest.raises(files.FileProblem, match="promises 12 rows and holds 11"):
             liar.read()
 
@@ -286,7 +287,7 @@ class TestBadInput:
             raise ValueError(name)
 
         monkeypatch.setattr(os, "sysconf", unknown)
-        scanning.require_memory(10**20)
+        blocks.require_memory(10**20)
 
     def test_values_that_are_not_numbers_are_named(self, tmp_path):
         bad = np.array([[0.0], [np.nan]])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from counterpoint import Augmenter, Factorization, Funnel, Sparse, Transitions
-from counterpoint.core import augment, engine, threads
+from counterpoint.core import engine, patience, threads
 from counterpoint.masks import Constant
 from tests import reference
 from tests.examples import HashedMask, first_column, make_data, make_factors
@@ -313,7 +313,7 @@ def test_fill_explains_why_it_cannot(rng, monkeypatch):
     same = Transitions.concat(*[data[:1]] * 5)
     with pytest.raises(ValueError, match="None of 15 pairs had anything to exchange"):
         fill(Constant.identity(factors), data=same)
-    monkeypatch.setattr(augment, "PATIENCE", 1)
+    monkeypatch.setattr(patience, "PATIENCE", 1)
     linked = data.replace(state=np.repeat(np.arange(6.0)[:, None], 2, axis=1))
     with pytest.raises(
         ValueError, match="30 of 30 proposals were rejected, because an edge of the proposal's own mask"

@@ -17,11 +17,12 @@ import numpy as np
 
 from counterpoint.core.arrays import Array
 from counterpoint.files import d4rl, robomimic
+from counterpoint.files.blocks import require_memory
 from counterpoint.files.episodes import runs
 from counterpoint.files.header import KEY, head_from_json, head_to_json
 from counterpoint.files.output import Output
-from counterpoint.files.recording import FileProblem, Head, Recording, assembled, joined
-from counterpoint.files.scanning import Scan, require_memory
+from counterpoint.files.recording import Columns, FileProblem, Head, Recording, joined
+from counterpoint.files.scanning import Scan
 
 try:
     import h5py
@@ -51,10 +52,9 @@ def scan(path: Path, keys: Iterable[str] | None = None) -> Scan:
     if found.dropped:
         head = replace(head, notes={**head.notes, "dropped": found.dropped})
 
-    def parts(rows: int) -> Iterator[Recording]:
+    def parts(rows: int) -> Iterator[Columns]:
         with opened(path) as tree:
-            for columns in d4rl.layout(tree, ours=ours).pieces(rows):
-                yield assembled(columns, head)
+            yield from d4rl.layout(tree, ours=ours).pieces(rows)
 
     return Scan(str(path), "d4rl", len(found.rows), head, parts)
 
@@ -72,19 +72,17 @@ def _scan_robomimic(
         notes["dropped"] = len(found.demos)
     head = replace(head, factors=factors or head.factors, filters=robomimic.filters(tree), notes=notes)
 
-    def parts(_: int) -> Iterator[Recording]:
+    def parts(_: int) -> Iterator[Columns]:
         with opened(path) as again:
-            for columns in robomimic.layout(again, keys, remembered)[0].pieces():
-                yield assembled(columns, head)
+            yield from robomimic.layout(again, keys, remembered)[0].pieces()
 
     return Scan(str(path), "robomimic", found.rows, head, parts)
 
 
 @contextmanager
-def d4rl_sink(file: Output, like: Recording) -> Iterator[Callable[[Recording], object]]:
+def d4rl_sink(file: Output, like: Recording, head: Callable[[], Head]) -> Iterator[Callable[[Recording], object]]:
     """Append blocks to flat arrays in D4RL's layout."""
     with h5py.File(file, "w", libver=LIBVER) as out:
-        _put(out, KEY, np.frombuffer(head_to_json(like.head).encode(), np.uint8))
         for name, array in d4rl.arrays(like).items():
             _put(out, name, array).resize(0, axis=0)
         last: list[Any] = [None]  # the episode that the rows so far end with
@@ -100,10 +98,11 @@ def d4rl_sink(file: Output, like: Recording) -> Iterator[Callable[[Recording], o
                 out[name][start:] = array
 
         yield append
+        _put(out, KEY, np.frombuffer(head_to_json(head()).encode(), np.uint8))
 
 
 @contextmanager
-def robomimic_sink(file: Output, like: Recording) -> Iterator[Callable[[Recording], object]]:
+def robomimic_sink(file: Output, like: Recording, head: Callable[[], Head]) -> Iterator[Callable[[Recording], object]]:
     """Write each episode as a demonstration in robomimic's layout, once it is complete."""
     runs(like.transitions)
     keys = robomimic.observation_keys(like.head, like.transitions.state.shape[1])
@@ -121,12 +120,13 @@ def robomimic_sink(file: Output, like: Recording) -> Iterator[Callable[[Recordin
         _put_demo(out, waiting[0], keys)
         data = out["data"]
         data.attrs["total"] = sum(int(demo.attrs["num_samples"]) for demo in data.values())
-        if "env_args" in like.head.notes:
-            data.attrs["env_args"] = np.bytes_(str(like.head.notes["env_args"]).encode())
-        for name, episodes in like.head.filters.items():
+        about = head()
+        if "env_args" in about.notes:
+            data.attrs["env_args"] = np.bytes_(str(about.notes["env_args"]).encode())
+        for name, episodes in about.filters.items():
             there = [f"demo_{episode}" for episode in episodes if f"demo_{episode}" in data]
             out.create_dataset(f"mask/{name}", data=np.array(there, "S"))
-        header = head_to_json(like.head, keys={key: list(columns) for key, columns in keys.items()})
+        header = head_to_json(about, keys={key: list(columns) for key, columns in keys.items()})
         _put(out, KEY, np.frombuffer(header.encode(), np.uint8))
 
 

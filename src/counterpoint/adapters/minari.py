@@ -22,7 +22,7 @@ from counterpoint.files import trees
 from counterpoint.files.episodes import cut_off, require_unbroken, runs
 from counterpoint.files.header import KEY, head_from_json, head_to_json
 from counterpoint.files.output import problem
-from counterpoint.files.recording import PARENTS, Columns, FileProblem, Head, Recording, assembled
+from counterpoint.files.recording import PARENTS, Columns, FileProblem, Head, Recording
 from counterpoint.files.scanning import Scan
 
 try:
@@ -46,7 +46,7 @@ def scan(name: str, keys: Iterable[str] | None = None) -> Scan:
         name: its id, or its folder.
         keys: the parts of the observations to take as the state; all by default.
     """
-    folder = _folder(name)
+    folder = folder_of(name)
     metadata = _metadata(folder)
     head, ours = (Head(), False) if KEY not in metadata else (head_from_json(metadata[KEY])[0], True)
     dataset = minari.MinariDataset(folder)
@@ -58,9 +58,9 @@ def scan(name: str, keys: Iterable[str] | None = None) -> Scan:
         state = trees.shapes_of(trees.chosen(dict(trees.parts(first.observations)), keys))
         head = Head(trees.proposal(state, trees.shapes_of(dict(trees.parts(first.actions)))))
 
-    def parts(_: int) -> Iterator[Recording]:
+    def parts(_: int) -> Iterator[Columns]:
         for number, episode in enumerate(dataset.iterate_episodes()):
-            yield assembled(_columns(number, episode, keys, ours), head)
+            yield _columns(number, episode, keys, ours)
 
     return Scan(name, "minari", int(dataset.total_steps), head, parts)
 
@@ -98,7 +98,7 @@ def write(dataset_id: str, recording: Recording) -> None:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _folder(name: str) -> Path:
+def folder_of(name: str) -> Path:
     """Find the folder in which a dataset keeps its metadata."""
     if os.path.isdir(name):
         places = [Path(name), Path(name) / "data"]

@@ -17,7 +17,7 @@ import numpy as np
 from counterpoint.core.arrays import Array
 from counterpoint.files.header import KEY, head_from_json, head_to_json
 from counterpoint.files.output import Output
-from counterpoint.files.recording import NAMES, FileProblem, Head, Recording, assembled
+from counterpoint.files.recording import NAMES, Columns, FileProblem, Head, Recording
 from counterpoint.files.scanning import Scan
 
 try:
@@ -41,8 +41,7 @@ def scan(path: Path, keys: Iterable[str] | None = None) -> Scan:
     if keys is not None:
         raise FileProblem("keys: its states are flat, without named parts to choose from.")
     with pq.ParquetFile(path) as file:
-        rows, schema = file.metadata.num_rows, file.schema_arrow
-    text = (schema.metadata or {}).get(KEY.encode())
+        rows, schema, text = file.metadata.num_rows, file.schema_arrow, (file.metadata.metadata or {}).get(KEY.encode())
     head, layout = (Head(), {}) if text is None else head_from_json(text)
     nodes = layout.get("nodes", 0)
     if not isinstance(nodes, int):
@@ -50,29 +49,29 @@ def scan(path: Path, keys: Iterable[str] | None = None) -> Scan:
     empty = {name: np.dtype(dtype) for name, dtype in layout.get("empty", {}).items()}
     names = [name for name in NAMES if name in schema.names]
 
-    def parts(rows: int) -> Iterator[Recording]:
-        with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=True) as file:
+    def parts(rows: int) -> Iterator[Columns]:
+        with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
             for batch in file.iter_batches(rows, columns=names):
                 columns = {name: _array(name, batch.column(name), nodes) for name in batch.schema.names}
                 columns.update({name: np.empty((len(batch), 0), dtype) for name, dtype in empty.items()})
-                yield assembled(columns, head)
+                yield columns
 
     return Scan(str(path), "parquet", rows, head, parts)
 
 
 @contextmanager
-def sink(file: Output, like: Recording) -> Iterator[Callable[[Recording], object]]:
+def sink(file: Output, like: Recording, head: Callable[[], Head]) -> Iterator[Callable[[Recording], object]]:
     """Write each block as a row group."""
     columns = like.columns()
     layout: dict[str, Any] = {
         "nodes": columns["swapped"].shape[1] if "swapped" in columns else 0,
         "empty": {name: str(array.dtype) for name, array in columns.items() if not array[0].size},
     }
-    metadata = {KEY: head_to_json(like.head, **layout)}
     fields = [pa.field(name, array.type, nullable=False) for name, array in _arrow(like)]
-    schema = pa.schema(fields, metadata=metadata)
+    schema = pa.schema(fields, metadata={KEY: head_to_json(like.head, **layout)})
     with pq.ParquetWriter(file, schema, **OPTIONS) as out:
         yield lambda block: out.write_table(pa.Table.from_arrays([a for _, a in _arrow(block)], schema=schema))
+        out.add_key_value_metadata({KEY: head_to_json(head(), **layout)})
 
 
 def require_sound(path: Path) -> None:
@@ -87,7 +86,9 @@ def _arrow(recording: Recording) -> Iterator[tuple[str, pa.Array]]:
     for name, array in recording.columns().items():
         native = array.astype(array.dtype.newbyteorder("="), copy=False)
         if name == "swapped":
-            packed = np.packbits(native, axis=1, bitorder="little")
+            padded = np.zeros((len(native), -(-native.shape[1] // 8) * 8), np.bool_)
+            padded[:, : native.shape[1]] = native
+            packed = np.packbits(padded.reshape(-1), bitorder="little").reshape(len(native), -1)  # quicker than by row
             kind = pa.binary(packed.shape[1])
             yield name, pa.FixedSizeBinaryArray.from_buffers(kind, len(packed), [None, pa.py_buffer(packed)])
         elif array.ndim == 1:
@@ -106,7 +107,8 @@ def _array(name: str, column: pa.Array, nodes: int) -> Array:
     if name == "swapped" and pa.types.is_fixed_size_binary(kind):
         packed = np.frombuffer(column.buffers()[1], np.uint8).reshape(-1, kind.byte_width)
         bits = packed[column.offset : column.offset + rows]
-        return np.unpackbits(bits, axis=1, count=nodes, bitorder="little").view(np.bool_)
+        flags = np.unpackbits(bits.reshape(-1), bitorder="little").reshape(rows, -1)
+        return np.ascontiguousarray(flags[:, :nodes]).view(np.bool_)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         lengths = np.unique(np.diff(column.offsets.to_numpy()))
         if len(lengths) > 1:

@@ -208,7 +208,9 @@ class CodaReplayBuffer(MixedReplayBuffer):
     """A replay buffer that recombines what it holds into counterfactual rows (paper, section 4.1).
 
     Args:
-        buffer_size, observation_space, action_space: as in ``ReplayBuffer``; the agent gives them.
+        buffer_size: as in ``ReplayBuffer``; the agent gives it.
+        observation_space: likewise.
+        action_space: likewise.
         factors: how observation and action columns split into factors.
         mask_fn: ``(state, action) -> bool (B, N, n)``.
         reward_fn: ``(state, action, next_state) -> float (B,)``, the task's own reward.
@@ -241,7 +243,9 @@ class DynaReplayBuffer(MixedReplayBuffer):
     """A replay buffer that adds short rollouts of a forward model, with random actions from stored states.
 
     Args:
-        buffer_size, observation_space, action_space: as in ``ReplayBuffer``; the agent gives them.
+        buffer_size: as in ``ReplayBuffer``; the agent gives it.
+        observation_space: likewise.
+        action_space: likewise.
         forward_model: ``(state, action) -> next_state (B, S)``.
         reward_fn: ``(state, action, next_state) -> float (B,)``, the task's own reward.
         **settings: see ``BufferSettings`` and ``DynaSettings``. The defaults are those of the paper.

@@ -1,22 +1,20 @@
 """Transitions in, counterfactual transitions out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal
 
 import numpy as np
 
 from counterpoint.core.arrays import Array, Ints, NodeSet
-from counterpoint.core.coda import require_derived
+from counterpoint.core.coda import derived, mixed, require_derived
 from counterpoint.core.engine import Batch, Funnel, Recipe, Sources, batches
 from counterpoint.core.factors import Factorization
 from counterpoint.core.graphs import Policy, Uniform
 from counterpoint.core.pairs import Pairs, same_rows, sharing, uniform
+from counterpoint.core.patience import hopeless, why_too_few
 from counterpoint.core.protocols import DeriveFn, MaskFn, RewardFn, TerminalFn, call_reward, call_terminal
 from counterpoint.core.transitions import Transitions
-
-PATIENCE = 1_000_000  # proposals after which a hopeless acceptance ends ``fill``
-HOPELESS = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,12 +87,12 @@ class Augmenter:
     def __call__(self, data: Transitions, *, rng: np.random.Generator) -> Counterfactuals:
         """Look at ``pairs`` pairs and return all counterfactuals that are accepted: one round of the paper."""
         sources, pairs, key = self._start(data, rng)
-        every = batches(sources, pairs, key, most_pairs=self.pairs, most_rows=np.iinfo(np.int64).max)
+        every = batches(sources, pairs, key, Funnel(), most_pairs=self.pairs, most_rows=np.iinfo(np.int64).max)
         made = [batch.accepted() for batch in every]
         out = _Output(data, self.factors, sum(len(batch.keep) for batch in made))
         for batch in made:
             out.append(batch)
-        return self._finish(out)
+        return out.counterfactuals(self._relabelled)
 
     def fill(
         self,
@@ -116,20 +114,60 @@ class Augmenter:
             ValueError: if that many cannot be made; the message says why.
         """
         require_count("size", size)
-        sources, pairs, key = self._start(data, rng)
-        if 2 * size >= len(data):
-            sources.need()
+        require_data(data, self.factors)
         out = _Output(data, self.factors, size)
-        for batch in batches(sources, pairs, key, most_pairs=pairs.total, most_rows=size):
+        for batch in self._batches(data, size, rng, Funnel()):
             out.append(batch)
             if progress is not None:
                 progress(out.funnel.accepted)
-            tried = out.funnel.proposals
-            if tried >= PATIENCE and out.funnel.accepted < min(size, HOPELESS * tried):
+        return out.counterfactuals(self._relabelled)
+
+    def stream(
+        self, data: Transitions, size: int, *, rng: np.random.Generator, after: Funnel | None = None
+    ) -> Iterator[Counterfactuals]:
+        """Yield the rows of ``fill`` one chunk after another, so that memory does not grow with ``size``.
+
+        Args:
+            data: the real transitions.
+            size: how many counterfactuals to make.
+            rng: source of randomness.
+            after: the sum of the funnels of the chunks that are there already, to go on where they end; the
+                generator must be in the state in which it was at their beginning.
+
+        Raises:
+            ValueError: as ``fill``.
+        """
+        require_count("size", size)
+        for batch in self._batches(data, size, rng, after or Funnel()):
+            made = batch.accepted()
+            yield Counterfactuals(self._relabelled(made.proposal), made.base, made.donor, made.nodes, batch.funnel)
+
+    def rebuild(self, data: Transitions, base: Ints, donor: Ints, swapped: NodeSet) -> Transitions:
+        """Make the rows again whose provenance is known, without asking the mask.
+
+        Args:
+            data: the real transitions that they were made of.
+            base: (B,) rows of the data that they started from.
+            donor: (B,) rows of the data that gave the swapped factors.
+            swapped: (B, N) which nodes come from the donor.
+        """
+        require_data(data, self.factors)
+        _require_parents(len(data), base, donor, swapped, self.factors)
+        rows = mixed(data, base, donor, swapped, self.factors)
+        return self._relabelled(derived(rows, self.factors, self.derive))
+
+    def _batches(self, data: Transitions, size: int, rng: np.random.Generator, funnel: Funnel) -> Iterator[Batch]:
+        """Yield chunks of proposals until ``size`` rows are accepted; raise if that does not come to pass."""
+        sources, pairs, key = self._start(data, rng)
+        if 2 * size >= len(data):
+            sources.need()
+        for batch in batches(sources, pairs, key, funnel, most_pairs=pairs.total, most_rows=size):
+            funnel += batch.funnel
+            yield batch
+            if funnel.accepted < size and hopeless(funnel):
                 break
-        if out.funnel.accepted < size:
-            raise ValueError(_why(out.funnel, size, sources, self))
-        return self._finish(out)
+        if funnel.accepted < size:
+            raise ValueError(why_too_few(funnel, size, sources))
 
     def _start(self, data: Transitions, rng: np.random.Generator) -> tuple[Sources, Pairs, np.uint64]:
         """Check the data and draw the order of its pairs."""
@@ -153,15 +191,24 @@ class Augmenter:
         context = self.factors.nodes(*self.factors.context)
         return sources, sharing(groups, sources.need(), context, pair_key), union_key
 
-    def _finish(self, out: "_Output") -> Counterfactuals:
-        """Relabel reward and termination, chunk by chunk."""
-        made = out.transitions
+    def _relabelled(self, made: Transitions) -> Transitions:
+        """Relabel reward and termination in place, chunk by chunk."""
         for start in range(0, len(made), 65536):
             part = made[start : start + 65536]
             made.reward[start : start + 65536] = call_reward(self.reward_fn, part)
             if self.terminal_fn is not None:
                 made.terminated[start : start + 65536] = call_terminal(self.terminal_fn, part)
-        return Counterfactuals(made, out.base, out.donor, out.swapped, out.funnel)
+        return made
+
+
+def _require_parents(rows: int, base: Ints, donor: Ints, swapped: NodeSet, factors: Factorization) -> None:
+    """Raise unless parents are rows of the data, and swapped nodes are those of the factorisation."""
+    nodes = len(factors.names)
+    if base.shape != donor.shape or swapped.shape != (len(base), nodes) or swapped.dtype != np.bool_:
+        raise ValueError(f"swapped: expected bool {(len(base), nodes)}, and base and donor of as many rows.")
+    for name, parent in (("base", base), ("donor", donor)):
+        if parent.dtype.kind != "i" or (len(parent) and not 0 <= parent.min() <= parent.max() < rows):
+            raise ValueError(f"{name}: expected rows of the data, whole numbers from 0 to {rows - 1:,}.")
 
 
 class _Output:
@@ -194,6 +241,10 @@ class _Output:
             _take(source, batch.keep, column[rows])
         self.funnel += batch.funnel
 
+    def counterfactuals(self, relabelled: Callable[[Transitions], Transitions]) -> Counterfactuals:
+        """Return all rows, relabelled."""
+        return Counterfactuals(relabelled(self.transitions), self.base, self.donor, self.swapped, self.funnel)
+
 
 def _take(source: Array, rows: Ints, out: Array) -> None:
     np.take(source, rows, axis=0, out=out, mode="clip")  # "clip" writes straight into out
@@ -224,32 +275,3 @@ def require_data(data: Transitions, factors: Factorization) -> None:
         raise ValueError(
             f"noise: the data has {data.noise.shape[1]} columns, the factors own {factors.noise_width} of them."
         )
-
-
-def _why(funnel: Funnel, size: int, sources: Sources, augmenter: Augmenter) -> str:
-    """Explain in words why ``fill`` could not make so many rows."""
-    made = f"size: {size:,} counterfactuals were asked for, {funnel.accepted:,} could be made. "
-    tried = funnel.rejected + funnel.accepted
-    if len(sources.data) < 2:
-        return made + "A swap needs two transitions, and the data holds one."
-    if sources.entangled:
-        return made + (
-            "Every mask is one component: nothing can be swapped. If factors are really independent at "
-            "times, the mask has too many edges; raise its threshold or shrink its radius."
-        )
-    if not tried and augmenter.factors.context and funnel.pairs <= len(sources.data):
-        return made + f"No two transitions agree on the context {', '.join(augmenter.factors.context)}."
-    if not tried:
-        return made + (
-            f"None of {funnel.pairs:,} pairs had anything to exchange: overlaid, their graphs are one component, "
-            "or the parents agree on all that could be swapped."
-        )
-    if funnel.proposals >= PATIENCE and funnel.accepted < HOPELESS * funnel.proposals:
-        return made + (
-            f"{funnel.rejected:,} of {tried:,} proposals were rejected, because an edge of the proposal's own mask "
-            "crosses the swapped set. With many factors, policy=Sparse() swaps fewer at a time."
-        )
-    return made + (
-        f"All {funnel.pairs:,} pairs have been tried, with at most {augmenter.samples_per_pair} samples each; "
-        f"{funnel.rejected:,} proposals were rejected. Raise samples_per_pair, or bring more data."
-    )

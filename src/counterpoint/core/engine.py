@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from counterpoint.core import kernels
-from counterpoint.core.arrays import Ints, NodeSet, words
+from counterpoint.core.arrays import Array, Ints, NodeSet, words
 from counterpoint.core.coda import derived, mixed
 from counterpoint.core.factors import Factorization
 from counterpoint.core.graphs import Policy, independent, label_dtype, overlay, unions
@@ -59,8 +59,9 @@ class Batch:
 
     def accepted(self) -> "Batch":
         """Return the accepted proposals alone."""
-        keep, every = self.keep, np.arange(len(self.keep))
-        return Batch(self.proposal[keep], self.base[keep], self.donor[keep], self.nodes[keep], every, self.funnel)
+        arrays = {name: _taken(array, self.keep) for name, array in self.proposal.columns()}
+        base, donor, nodes = (_taken(array, self.keep) for array in (self.base, self.donor, self.nodes))
+        return Batch(Transitions.trusted(**arrays), base, donor, nodes, np.arange(len(self.keep)), self.funnel)
 
 
 @dataclass(frozen=True)
@@ -115,13 +116,14 @@ class Sources:
         return not self.labels[self.known].any()
 
 
-def batches(sources: Sources, pairs: Pairs, key: np.uint64, *, most_pairs: int, most_rows: int) -> Iterator[Batch]:
+def batches(
+    sources: Sources, pairs: Pairs, key: np.uint64, funnel: Funnel, *, most_pairs: int, most_rows: int
+) -> Iterator[Batch]:
     """Yield chunks of proposals until so many pairs are used up or so many rows are accepted.
 
     The rows depend on the key alone. The chunks adapt to the yield so far: the last one is not made
-    larger than needed.
+    larger than needed. What ``funnel`` counts has been made before, and is not made again.
     """
-    funnel = Funnel()
     full = max(1, sources.recipe.chunk_rows(sources.data) // sources.recipe.samples_per_pair)
     while funnel.pairs < min(most_pairs, pairs.total) and funnel.accepted < most_rows:
         wanted = full
@@ -174,7 +176,7 @@ def _overlaid(data: Transitions, base: Ints, donor: Ints, labels: Ints, recipe: 
     ):
         run(kernels.agree, len(base), base, donor, words(values), owner, same)
     context = factors.nodes(*factors.context)
-    first, second = labels[base], labels[donor]
+    first, second = _taken(labels, base), _taken(labels, donor)
     number, sizes = overlay(first, second, same | context)
     tried = sizes_to_counts(sizes, recipe)
     agreeing = np.flatnonzero(same.any(axis=1) & (base != donor))
@@ -182,6 +184,11 @@ def _overlaid(data: Transitions, base: Ints, donor: Ints, labels: Ints, recipe: 
         fixed = np.broadcast_to(context, (len(agreeing), len(context))).copy()
         tried[agreeing] = sizes_to_counts(overlay(first[agreeing], second[agreeing], fixed)[1], recipe)
     return number, sizes, tried
+
+
+def _taken(array: Array, rows: Ints) -> Array:
+    """Select rows; several times as fast as an index."""
+    return np.take(array, rows, axis=0)
 
 
 def sizes_to_counts(sizes: Ints, recipe: Recipe) -> Ints:

@@ -79,6 +79,8 @@ def same_rows(values: Array) -> Ints:
 
 def _classes(keys: Ints) -> tuple[Ints, Ints, Ints]:
     """Sort rows by class; return the order, and start and length of each class in it."""
+    if len(keys) and (keys == keys[0]).all():  # the usual case, without a sort
+        return np.arange(len(keys)), np.zeros(1, np.int64), np.array([len(keys)])
     order = np.argsort(keys, kind="stable")
     _, starts, lengths = np.unique(keys[order], return_index=True, return_counts=True)
     return order, starts, lengths

@@ -4,7 +4,8 @@ A format is two functions, named in `FORMATS` and imported when first asked for,
 those who use its files:
 
 - ``scan(path, keys) -> Scan``: what the file says about itself, and a way through its rows;
-- ``sink(file, like)``: a context manager that gives a function taking recordings, block by block.
+- ``sink(file, like, head)``: a context manager that gives a function taking recordings, block by block, the first of
+  which is ``like``; when all are there, ``head()`` is what the file shall say about them.
 
 All else is common: checks, pieces, errors, and that an output is either complete or not there.
 

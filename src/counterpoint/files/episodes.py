@@ -8,6 +8,12 @@ from counterpoint.core.arrays import Bools
 from counterpoint.core.transitions import Transitions
 from counterpoint.files.recording import FileProblem
 
+SINGLE_TRANSITIONS = (
+    "this format holds whole episodes, and these transitions belong to none (counterfactuals never do). Stored "
+    "as episodes of one step, each would take many kilobytes, and loaders that look at the following row or "
+    "relabel goals within an episode would misread them. Write single transitions to .parquet instead."
+)
+
 
 def cut_off(data: Transitions) -> Bools:
     """Say which rows end their trajectory without being terminal, (B,).
@@ -24,11 +30,7 @@ def cut_off(data: Transitions) -> Bools:
 def runs(data: Transitions) -> list[slice]:
     """Return the rows of each episode, in order; raise ``FileProblem`` if there are only single transitions."""
     if data.episode is None:
-        raise FileProblem(
-            "this format holds whole episodes, and these transitions belong to none (counterfactuals never do). Stored "
-            "as episodes of one step, each would take many kilobytes, and loaders that look at the following row or "
-            "relabel goals within an episode would misread them. Write single transitions to .parquet instead."
-        )
+        raise FileProblem(SINGLE_TRANSITIONS)
     edges = np.flatnonzero(np.diff(data.episode, prepend=data.episode[:1] - 1, append=data.episode[-1:] + 1))
     return [slice(int(start), int(stop)) for start, stop in pairwise(edges)]
 

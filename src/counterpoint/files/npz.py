@@ -15,42 +15,37 @@ from numpy.lib import format as npy
 
 from counterpoint.core.arrays import Array
 from counterpoint.files import d4rl
+from counterpoint.files.blocks import require_memory
 from counterpoint.files.header import KEY, head_from_json, head_to_json
 from counterpoint.files.output import Output
-from counterpoint.files.recording import NAMES, Columns, FileProblem, Head, Recording, assembled, joined
-from counterpoint.files.scanning import Scan, require_memory
+from counterpoint.files.recording import NAMES, Columns, FileProblem, Head, Recording, joined
+from counterpoint.files.scanning import Scan
 
 
 def scan(path: Path, keys: Iterable[str] | None = None) -> Scan:
     """Look at an ``.npz`` file. It is read whole, whatever the size of the pieces."""
     if keys is not None:
         raise FileProblem("keys: its states are flat, without named parts to choose from.")
-    arrays = _arrays(path)
+    arrays = read_arrays(path)
     head = head_from_json(_text(arrays.pop(KEY)))[0] if KEY in arrays else Head()
     if d4rl.looks_like(arrays):
         found = d4rl.layout(arrays)
         head = replace(head, notes={**head.notes, "dropped": found.dropped})
-        return Scan(
-            str(path),
-            "npz",
-            len(found.rows),
-            head,
-            lambda rows: (assembled(part, head) for part in found.pieces(rows)),
-        )
-    whole = assembled({name: arrays[name] for name in NAMES if name in arrays}, head)
-    return Scan(str(path), "npz", len(whole), head, lambda _: iter([whole]))
+        return Scan(str(path), "npz", len(found.rows), head, found.pieces)
+    whole = {name: arrays[name] for name in NAMES if name in arrays}
+    return Scan(str(path), "npz", _rows(whole), head, lambda _: iter([whole]))
 
 
 @contextmanager
-def sink(file: Output, like: Recording) -> Iterator[Callable[[Recording], object]]:
+def sink(file: Output, _: Recording, head: Callable[[], Head]) -> Iterator[Callable[[Recording], object]]:
     """Collect blocks, and write them at the end."""
     blocks: list[Recording] = []
     yield lambda block: blocks.append(block.copy())
-    header = {KEY: np.array(head_to_json(like.head))}
+    header = {KEY: np.array(head_to_json(head()))}
     np.savez(file, allow_pickle=False, **header, **joined(blocks).columns())
 
 
-def _arrays(path: Path) -> Columns:
+def read_arrays(path: Path) -> Columns:
     """Read every array of an ``.npz`` file, none of which may be larger than what the file holds."""
     with zipfile.ZipFile(path) as archive:
         members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
@@ -78,6 +73,11 @@ def _array(stream: IO[bytes], member: zipfile.ZipInfo) -> Array:
         )
     values = np.frombuffer(stream.read(), dtype)
     return values.reshape(shape, order="F" if fortran else "C")
+
+
+def _rows(columns: Columns) -> int:
+    """Return how many rows there are, if the first column is right."""
+    return next((len(array) for array in columns.values() if array.ndim), 0)
 
 
 def _text(array: Array) -> Any:

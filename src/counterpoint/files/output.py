@@ -82,7 +82,7 @@ class Output(io.RawIOBase):
 
 
 @contextmanager
-def output(path: Path, *, force: bool) -> Iterator[Output]:
+def output(path: Path, *, force: bool, folder: Path | None = None) -> Iterator[Output]:
     """Open a file that takes the name ``path`` at the end of the block, if all went well.
 
     Killed at any moment, either the old file is there or the complete new one; a killed process may leave
@@ -91,12 +91,13 @@ def output(path: Path, *, force: bool) -> Iterator[Output]:
     Args:
         path: the name of the output.
         force: replace a file that exists.
+        folder: where it is until it is complete, on the same disk; beside the output by default.
 
     Raises:
         FileProblem: if the output may not or cannot be written.
     """
     require_free(path, force=force)
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+    partial = (folder or path.parent) / f".{path.name}.{secrets.token_hex(4)}.partial"
     try:
         file = Output(partial)
     except OSError as error:
@@ -133,7 +134,9 @@ def require_free(path: Path, *, force: bool) -> None:
     if not stat.S_ISREG(mode):
         raise FileProblem(f"{path}: it is a folder or a device, not a file. Choose another name.")
     if not force:
-        raise FileProblem(f"{path}: it exists. Choose another name, or replace it with force=True.")
+        raise FileProblem(
+            f"{path}: it exists. Choose another name, or replace it: force=True, or --force on the command line."
+        )
 
 
 def problem(path: Path, error: OSError) -> FileProblem:

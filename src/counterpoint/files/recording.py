@@ -4,7 +4,7 @@ Every format maps between a file and a plain dict of named columns, so a reader 
 `columns` takes a recording apart, `assembled` checks columns and puts them together again.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeAlias
 
@@ -155,31 +155,3 @@ def joined(parts: Iterable[Recording]) -> Recording:
         return every[0]
     columns = [part.columns() for part in every]
     return trusted({name: np.concatenate([part[name] for part in columns]) for name in columns[0]}, every[0].head)
-
-
-class Blocks:
-    """Cuts recordings that are pushed into blocks of so many rows; whole blocks pass without a copy."""
-
-    def __init__(self, rows: int) -> None:
-        self.rows = rows
-        self._waiting: list[Recording] = []
-
-    def push(self, part: Recording) -> Iterator[Recording]:
-        """Take a part of any length; yield the blocks that are now full."""
-        start = 0
-        while start < len(part):
-            there = sum(map(len, self._waiting))
-            piece = part[start : start + self.rows - there]
-            start += len(piece)
-            if len(piece) == self.rows:
-                yield piece
-                continue
-            self._waiting.append(piece.copy())
-            if there + len(piece) == self.rows:
-                yield from self.rest()
-
-    def rest(self) -> Iterator[Recording]:
-        """Yield what waits for a full block, if anything does."""
-        if self._waiting:
-            block, self._waiting = joined(self._waiting), []
-            yield block

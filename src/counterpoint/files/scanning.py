@@ -1,15 +1,12 @@
 """A file that has been looked at but not yet read, and the one place where readers' failures become words."""
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
-
-import numpy as np
 
 from counterpoint.core.factors import Factorization
-from counterpoint.files.recording import Blocks, FileProblem, Head, Recording, joined, trusted
+from counterpoint.files.blocks import Blocks
+from counterpoint.files.recording import Columns, FileProblem, Head, Recording, assembled, joined
 
 ROWS = 65536  # in a piece, unless told otherwise
 
@@ -23,14 +20,14 @@ class Scan:
         format: ``parquet``, ``npz``, ``d4rl``, ``robomimic`` or ``minari``.
         rows: how many transitions it holds.
         head: what it says about all of them.
-        parts: iterates over its rows, about so many at a time; `pieces` and `read` call it.
+        columns: iterates over its columns as they are in the file, unchecked, about so many rows at a time.
     """
 
     path: str
     format: str
     rows: int
     head: Head
-    parts: Callable[[int], Iterator[Recording]]
+    columns: Callable[[int], Iterator[Columns]]
 
     @property
     def factors(self) -> Factorization | None:
@@ -44,9 +41,11 @@ class Scan:
         """
         if rows < 1:
             raise ValueError(f"rows: expected at least 1, got {rows}.")
-        blocks, count = Blocks(rows), 0
+        rows, count = min(rows, max(1, self.rows)), 0
+        blocks = Blocks(rows)
         with reading(self.path):
-            for part in self.parts(rows):
+            for columns in self.columns(min(rows, ROWS)):
+                part = assembled(columns, self.head)
                 count += len(part)
                 yield from blocks.push(part)
             yield from blocks.rest()
@@ -55,23 +54,10 @@ class Scan:
 
     def read(self) -> Recording:
         """Read the whole file."""
-        pieces = self.pieces()
-        first = next(pieces, None)
-        if first is None:
+        pieces = list(self.pieces(max(1, self.rows)))
+        if not pieces:
             raise FileProblem(f"{self.path}: it holds no transitions.")
-        if len(first) == self.rows:
-            return joined([first, *pieces])
-        like = first.columns()
-        with reading(self.path):
-            require_memory(self.rows * sum(array.nbytes for array in like.values()) // len(first))
-            room = {name: np.empty((self.rows, *array.shape[1:]), array.dtype) for name, array in like.items()}
-        start = 0
-        for piece in chain([first], pieces):
-            stop = start + len(piece)
-            for name, array in piece.columns().items():
-                room[name][start:stop] = array
-            start = stop
-        return trusted(room, self.head)
+        return joined(pieces)
 
 
 @contextmanager
@@ -92,16 +78,3 @@ def reading(path: str) -> Iterator[None]:
     except Exception as error:
         words = str(error).strip() or type(error).__name__
         raise FileProblem(f"{path}: it is damaged, incomplete, or not what its name says: {words}") from error
-
-
-def require_memory(size: int) -> None:
-    """Raise unless so many bytes could fit into this machine's memory."""
-    try:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # not every system tells
-        return
-    if size > memory:
-        raise FileProblem(
-            f"it claims to hold {size / 1e9:,.1f} GB, more than the {memory / 1e9:,.1f} GB of this machine's memory. "
-            "Read it in pieces, if it really is that large."
-        )

@@ -1,16 +1,20 @@
 """Writing block by block, whatever the format."""
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from counterpoint.core.augment import Counterfactuals
 from counterpoint.core.transitions import Transitions
+from counterpoint.files.blocks import Blocks
 from counterpoint.files.formats import FORMATS, chosen_format, function
 from counterpoint.files.output import Output, output
-from counterpoint.files.recording import Blocks, FileProblem, Head, Recording
+from counterpoint.files.recording import FileProblem, Head, Recording
 
 BLOCK_ROWS = 131072  # in a block at the most
 BLOCK_BYTES = 64 * 2**20
@@ -24,6 +28,7 @@ class Writer:
         self._blocks: Blocks | None = None
         self._layout: dict[str, tuple[Any, ...]] = {}
         self._put: Callable[[Recording], object] | None = None
+        self.notes: dict[str, Any] = {}  # to be added to those of the head, at any time until the end
         self.rows = 0  # appended so far
 
     def append(self, data: Transitions | Counterfactuals | Recording) -> None:
@@ -49,6 +54,9 @@ class Writer:
         for block in self._blocks.rest():
             self._write(block)
 
+    def _final_head(self) -> Head:
+        return replace(self._head, notes={**self._head.notes, **self.notes})
+
     def _start(self, recording: Recording, layout: dict[str, tuple[Any, ...]]) -> Blocks:
         if self._head.factors is not None:
             data = recording.transitions
@@ -59,9 +67,30 @@ class Writer:
 
     def _write(self, block: Recording) -> None:
         if self._put is None:
-            self._put = self._stack.enter_context(self._sink(self._file, block))
+            self._put = self._stack.enter_context(self._sink(self._file, block, self._final_head))
         self._put(block)
         self._file.require_written()
+
+
+@contextmanager
+def behind(append: Callable[[Recording], object], most: int = 2) -> Iterator[Callable[[Recording], None]]:
+    """Give a function that appends in a thread of its own, so that encoding and the next rows share the time.
+
+    Args:
+        append: takes recordings, one after another.
+        most: how many may wait for it, which bounds memory.
+    """
+    waiting: deque[Future[object]] = deque()
+
+    def put(recording: Recording) -> None:
+        while len(waiting) >= most:
+            waiting.popleft().result()
+        waiting.append(pool.submit(append, recording))
+
+    with ThreadPoolExecutor(1, "counterpoint-writer") as pool:
+        yield put
+        for part in waiting:
+            part.result()
 
 
 @contextmanager
@@ -71,6 +100,7 @@ def writer(
     *,
     format: str | None = None,  # noqa: A002
     force: bool = False,
+    folder: Path | None = None,
 ) -> Iterator[Writer]:
     """Open a file to be written piece by piece; it appears, complete, at the end of the block.
 
@@ -79,6 +109,7 @@ def writer(
         head: what the file shall say about all of its rows.
         format: as for `write`.
         force: replace a file that exists.
+        folder: where it is until it is complete, on the same disk; beside the output by default.
 
     Example:
         >>> import tempfile
@@ -93,7 +124,7 @@ def writer(
         15
     """
     sink = function(FORMATS[chosen_format(path, format)].sink)
-    with output(Path(path), force=force) as file, ExitStack() as stack:
+    with output(Path(path), force=force, folder=folder) as file, ExitStack() as stack:
         out = Writer(file, sink, head or Head(), stack)
         yield out
         out.finish()

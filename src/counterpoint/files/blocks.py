@@ -1,0 +1,61 @@
+"""Cutting rows that come in parts of any length into blocks of one length."""
+
+import os
+from collections.abc import Iterator
+
+import numpy as np
+
+from counterpoint.files.recording import FileProblem, Recording, trusted
+
+
+class Blocks:
+    """Cuts recordings that are pushed into blocks of so many rows; whole blocks pass without a copy."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+        self._room: Recording | None = None
+        self._filled = 0
+
+    def push(self, part: Recording) -> Iterator[Recording]:
+        """Take a part of any length; yield the blocks that are now full."""
+        start = 0
+        while start < len(part):
+            piece = part[start : start + self.rows - self._filled]
+            start += len(piece)
+            if len(piece) == self.rows:
+                yield piece
+                continue
+            self._keep(piece)
+            if self._filled == self.rows:
+                yield from self.rest()
+
+    def _keep(self, piece: Recording) -> None:
+        """Copy a piece behind what waits for a full block."""
+        columns = piece.columns()
+        if self._room is None:
+            require_memory(self.rows * sum(array.nbytes for array in columns.values()) // len(piece))
+            room = {name: np.empty((self.rows, *array.shape[1:]), array.dtype) for name, array in columns.items()}
+            self._room = trusted(room, piece.head)
+        stop = self._filled + len(piece)
+        for name, array in self._room.columns().items():
+            array[self._filled : stop] = columns[name]
+        self._filled = stop
+
+    def rest(self) -> Iterator[Recording]:
+        """Yield what waits for a full block, if anything does."""
+        if self._room is not None:
+            block, self._room, self._filled = self._room[: self._filled], None, 0
+            yield block
+
+
+def require_memory(size: int) -> None:
+    """Raise unless so many bytes could fit into this machine's memory."""
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # not every system tells
+        return
+    if size > memory:
+        raise FileProblem(
+            f"it claims to hold {size / 1e9:,.1f} GB, more than the {memory / 1e9:,.1f} GB of this machine's memory. "
+            "Read it in pieces, if it really is that large."
+        )
