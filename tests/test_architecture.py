@@ -18,7 +18,8 @@ ALLOWED = {
     "worlds": {"core"} | TOOLS,
     "learn": {"core"} | TOOLS,
     "adapters": {"core"} | TOOLS,
-    "cli": {"core", "worlds", "learn", "adapters"} | TOOLS,
+    "demonstration": {"core", "worlds", "learn"} | TOOLS,
+    "command_line": {"core", "worlds", "learn", "adapters", "demonstration"} | TOOLS,
     "__init__": {"core"},
 }
 EXCEPTIONS = {("adapters/gymnasium_tasks.py", "worlds")}

@@ -1,0 +1,43 @@
+"""Write a report about an augmented dataset: can it be trusted?
+
+Example:
+  counterpoint report augmented.parquet robot.toml --out report.html --simulator my_robot:step
+
+The page is one HTML file that works offline. The dataset is one that `counterpoint augment` wrote, with its
+description.
+"""
+
+import argparse
+import importlib
+from pathlib import Path
+from typing import Any
+
+from counterpoint.command_line import arguments, reporting
+from counterpoint.files.output import require_free
+
+
+def add_arguments(verb: argparse.ArgumentParser) -> None:
+    """Describe the arguments."""
+    arguments.add_data(verb)
+    verb.add_argument("description", help="the TOML file that it was augmented with")
+    arguments.add_output(verb, "the page, such as report.html")
+    arguments.add_simulator(verb)
+
+
+def run(given: argparse.Namespace) -> int:
+    """Write a report."""
+    require_free(Path(given.out), force=given.force)
+    source = arguments.opened(given)
+    augmenter = arguments.described(given.description, source).augmenter()
+    step, draw = arguments.step_of(given), drawing(given.world)
+    print(f"report: {reporting.write(given.out, source, augmenter, step=step, atol=given.atol, draw=draw)}")
+    return 0
+
+
+def drawing(world: str | None) -> Any:
+    """Return the function that draws transitions of a world, if there is one."""
+    name = {"sprites": "draw_sprites", "pong": "draw_pong"}.get(world or "")
+    if name is None:
+        return None
+    picture = getattr(importlib.import_module("counterpoint.worlds.draw"), name)
+    return lambda state, action, mask: picture(state, action=action, mask=mask)

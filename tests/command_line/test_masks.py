@@ -1,0 +1,133 @@
+"""The verbs that write reports, and those that learn masks and judge them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from counterpoint import Augmenter, files, learn
+from counterpoint.command_line import reporting
+from counterpoint.files import scanning
+from counterpoint.learn import load
+from counterpoint.worlds import Place
+from tests.command_line.sprites import WORLD, augment, run
+
+ROOT = Path(__file__).parents[2]
+
+
+class TestReport:
+    def test_augment_and_report_write_the_same_page(self, data, folder, capsys):
+        code, out, _ = augment(capsys, "--ratio", 3, "--report", "one.html")
+        assert code == 0
+        assert out.endswith("report: one.html\n")
+        code, out, _ = run(capsys, "report", "out.parquet", "robot.toml", "--out", "two.html")
+        assert (code, out) == (0, "report: two.html\n")
+        assert (folder / "one.html").read_bytes() == (folder / "two.html").read_bytes()
+        words = ("--world", "sprites", "--out", "three.html")
+        assert run(capsys, "report", "out.parquet", "robot.toml", *words)[0] == 0
+        assert "100%" in (folder / "three.html").read_text()
+
+    def test_a_page_that_exists_is_found_before_the_work(self, data, folder, capsys):
+        (folder / "page.html").write_text("mine")
+        code, _, err = augment(capsys, "--ratio", 3, "--report", "page.html")
+        assert (code, (folder / "page.html").read_text()) == (2, "mine")
+        assert "page.html: it exists" in err
+        assert not (folder / "out.parquet").exists()
+
+    @pytest.mark.parametrize("most", [10_000, 400])
+    def test_large_files_are_thinned_with_all_parents(self, most, data, monkeypatch, capsys):
+        augment(capsys, "--ratio", 3)
+        monkeypatch.setattr(reporting, "MOST_ROWS", most)
+        monkeypatch.setattr(scanning, "ROWS", 64)
+        real, made = reporting.gathered(files.scan("out.parquet"))
+        assert len(made) == (900 if most > 1200 else 300)
+        again = Augmenter(WORLD.factors, WORLD.mask, Place(4)).rebuild(real, made.base, made.donor, made.swapped)
+        np.testing.assert_array_equal(again.state, made.transitions.state)
+        np.testing.assert_array_equal(again.next_state, made.transitions.next_state)
+        assert made.funnel.accepted == 900
+
+    def test_files_without_counterfactuals_or_parents(self, data, capsys):
+        augment(capsys, "--ratio", 3)
+        files.write("made.parquet", files.read("out.parquet")[300:])
+        for name, message in (("data.parquet", "it holds no counterfactuals"), ("made.parquet", "are not in it")):
+            code, _, err = run(capsys, "report", name, "robot.toml", "--out", "page.html")
+            assert code == 2
+            assert message in err
+
+
+class TestMasks:
+    @pytest.fixture
+    def mask(self, data, folder, capsys):
+        words = ("--estimator", "SandyMixture", "--setting", "epochs=1", "--setting", "allow_constant=True")
+        code, out, err = run(capsys, "fit-mask", "data.parquet", "robot.toml", "--out", "mask.safetensors", *words)
+        assert (code, err) == (0, "")
+        assert "SandyMixture, fitted to 300 transitions with 4 state factors" in out
+        return folder / "mask.safetensors"
+
+    def test_the_same_seed_gives_the_same_mask(self, mask, data, capsys):
+        words = ("--estimator", "SandyMixture", "--setting", "epochs=1", "--setting", "allow_constant=True")
+        for name, seed in (("same", 0), ("other", 1)):
+            run(
+                capsys, "fit-mask", "data.parquet", "robot.toml", "--out", f"{name}.safetensors", *words, "--seed", seed
+            )
+        paths = (mask, "same.safetensors", "other.safetensors")
+        first, same, other = (load(path).scores(data.state, data.action) for path in paths)
+        np.testing.assert_array_equal(first, same)
+        assert not np.array_equal(first, other)
+
+    def test_a_world_or_labels_score_it_alike(self, mask, data, capsys):
+        code, world, _ = run(capsys, "score-mask", mask, "data.parquet", "--world", "sprites")
+        assert code == 0
+        np.savez("labels.npz", mask=WORLD.mask(data.state, data.action))
+        assert run(capsys, "score-mask", mask, "data.parquet", "--labels", "labels.npz") == (0, world, "")
+        assert [line.split()[0] for line in world.splitlines()[1:]] == [
+            "off-diagonal", "object-object", "action-object", "all",
+        ]  # fmt: skip
+        code, out, _ = run(capsys, "score-mask", mask, "data.parquet", "--world", "sprites", "--tau", 1e9)
+        assert code == 0
+        assert "missed edges: off-diagonal 100.00%, object-object 100.00%" in out
+        assert "of the accepted counterfactuals confirmed" in out
+
+    def test_without_labels_the_data_decides(self, mask, capsys, monkeypatch):
+        class Verdict:
+            def __init__(self, fine):
+                self.fine = fine
+
+            def __str__(self):
+                return "the verdict"
+
+        for fine in (True, False):
+            monkeypatch.setattr(learn, "calibrate", lambda *_, fine=fine, **__: Verdict(fine))
+            assert run(capsys, "score-mask", mask, "data.parquet") == (0 if fine else 1, "the verdict\n", "")
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (["--tau", "1"], "--tau: a threshold of yours is judged by the true edges"),
+            (["--labels", "a.npz", "--world", "sprites"], "--labels: give them or --world, not both"),
+            (
+                ["--labels", "wrong.npz"],
+                "expected an array called mask, booleans of shape (300, 5, 4), got float64 (3,)",
+            ),
+            (["--labels", "none.npz"], "got none"),
+            (["--labels", "missing.npz"], "missing.npz"),
+        ],
+    )
+    def test_labels_that_cannot_be(self, words, message, mask, capsys):
+        np.savez("wrong.npz", mask=np.zeros(3))
+        np.savez("none.npz", other=np.zeros(3))
+        code, out, err = run(capsys, "score-mask", mask, "data.parquet", *words)
+        assert (code, out) == (2, "")
+        assert message in err
+
+    def test_estimators_that_cannot_be(self, data, capsys):
+        fit = ("fit-mask", "data.parquet", "robot.toml", "--out", "m.safetensors")
+        code, _, err = run(capsys, *fit, "--estimator", "Sandy")
+        assert code == 2
+        assert "--estimator: there is no 'Sandy'; there are " in err
+        code, _, err = run(capsys, *fit, "--estimator", "SandyMixture", "--setting", "epoch=1")
+        assert code == 2
+        assert "--setting: SandyMixture does not take this" in err
+        Path("m.safetensors").write_text("mine")
+        assert "it exists" in run(capsys, *fit)[2]
+        assert Path("m.safetensors").read_text() == "mine"
