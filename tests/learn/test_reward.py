@@ -79,7 +79,8 @@ def test_an_augmenter_takes_it(fitted):
 
 def test_a_description_names_its_file(fitted, tmp_path):
     fitted.save(tmp_path / "reward.safetensors")
-    text = '[state]\nhand = "0:2"\ncup = "2:4"\n[action]\nmotor = [0]\n[mask]\nkind = "proximity"\nradius = 0.1\nattached = ["hand"]\n'
+    text = '[state]\nhand = "0:2"\ncup = "2:4"\n[action]\nmotor = [0]\n'
+    text += '[mask]\nkind = "proximity"\nradius = 0.1\nattached = ["hand"]\n'
     text += '[positions]\nhand = "0:2"\ncup = "2:4"\n[reward]\nkind = "learned"\n'
     (tmp_path / "robot.toml").write_text(text + 'file = "reward.safetensors"\n')
     reward = read_description(tmp_path / "robot.toml").augmenter().reward_fn

@@ -19,7 +19,6 @@ EDGES = {("driver", "driven"), ("push", "driver")}
 
 MIXTURE = SandyMixture(experts=1, width=16, epochs=60, batch_size=50, learning_rate=1e-2)
 TRANSFORMER = SandyTransformer(width=24, epochs=30, batch_size=50, learning_rate=3e-3, embedding="marked")
-BOTH = pytest.mark.parametrize("estimator", [MIXTURE, TRANSFORMER], ids=["mixture", "transformer"])
 TINY = [SandyMixture(width=8, epochs=1), SandyTransformer(width=8, epochs=1)]
 SHAPES = pytest.mark.parametrize("estimator", TINY, ids=["mixture", "transformer"])
 
@@ -32,11 +31,15 @@ def one_way(rng, rows=1200):
     return Transitions(state, action, np.zeros(rows), np.concatenate(after, axis=1), np.zeros(rows, bool))
 
 
-@BOTH
-def test_a_one_way_edge_is_found_in_its_own_direction(estimator):
-    """The trap of the original code, whose transformer's mask was transposed."""
+@pytest.fixture(scope="module", params=[MIXTURE, TRANSFORMER], ids=["mixture", "transformer"])
+def learned(request):
     data = one_way(np.random.default_rng(0))
-    fitted = estimator.fit(data, ONE_WAY, rng=np.random.default_rng(1), progress=False)
+    return data, request.param.fit(data, ONE_WAY, rng=np.random.default_rng(1), progress=False)
+
+
+def test_a_one_way_edge_is_found_in_its_own_direction(learned):
+    """The trap of the original code, whose transformer's mask was transposed."""
+    data, fitted = learned
     scores = fitted.scores(data.state, data.action).mean(axis=0)
     names = ONE_WAY.names
     others = [(i, j) for i in range(4) for j in range(3) if i != j and (names[i], names[j]) not in EDGES]
@@ -100,6 +103,56 @@ def test_it_is_a_mask_inside_an_augmenter(rng, estimator):
     assert len(made)
     self_edges_only = Threshold(fitted, 0.99)(data.state, data.action)
     assert self_edges_only.diagonal(axis1=1, axis2=2).all()
+
+
+class Told(SandyMixture):
+    """Is told the law of ``stretched`` instead of learning it."""
+
+    def prediction(self, network, batch):
+        scaling = self.learned().scaling
+        now = scaling.original(batch)
+        then = scaling.batch(now.state.numpy(), now.action.numpy(), stretched(now.state.numpy()))
+        return then.target(self.target)[:, network.outputs]
+
+
+def stretched(state):
+    return 100.0 + state * np.array([1e-2, 1.0, 50.0], state.dtype)
+
+
+@pytest.mark.parametrize("target", ["next", "change"])
+def test_predictions_are_in_the_units_of_the_data(rng, target):
+    factors = Factorization(state={"a": (2, 0), "b": (1,)}, action={"u": (0,)})
+    data = make_data(rng, factors=factors)
+    data = data.replace(next_state=stretched(data.state))
+    fitted = Told(width=8, epochs=1, target=target).fit(data, factors, rng=rng, progress=False)
+    np.testing.assert_allclose(fitted.predict(data.state, data.action), data.next_state, rtol=1e-4)
+
+
+def test_predictions_are_good(learned):
+    data, fitted = learned
+    error = (fitted.predict(data.state, data.action) - data.next_state).std(axis=0)
+    assert (error < 0.4 * data.next_state.std(axis=0)).all(), error
+
+
+@SHAPES
+def test_predictions_do_not_depend_on_their_company(rng, estimator):
+    """More rows than are predicted at once, and none at all."""
+    data = one_way(rng, rows=5000)
+    fitted = estimator.fit(data[:200], ONE_WAY, rng=rng, progress=False)
+    state, action = data.state.astype(np.float32), data.action.astype(np.float32)
+    together = fitted.predict(state, action)
+    apart = np.concatenate([fitted.predict(state[:4500], action[:4500]), fitted.predict(state[4500:], action[4500:])])
+    np.testing.assert_allclose(together, apart, rtol=1e-4, atol=1e-5)
+    assert together.dtype == np.float32
+    assert fitted.predict(state[:0], action[:0]).shape == (0, 4)
+
+
+def test_derived_columns_are_not_predicted(rng):
+    factors = Factorization(state={"a": (0,), "b": (1,)}, derived=(2,))
+    data = make_data(rng, factors=factors)
+    fitted = TINY[0].fit(data, factors, rng=rng, progress=False)
+    with pytest.raises(ValueError, match=r"state columns \(2,\) are derived, and only factors are predicted"):
+        fitted.predict(data.state, data.action)
 
 
 def test_attention_scores_are_shares(rng):

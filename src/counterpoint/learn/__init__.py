@@ -19,15 +19,23 @@ except ImportError as error:
 
 from counterpoint.learn.estimator import Estimator, NetworkEstimator
 from counterpoint.learn.fitting import History
+from counterpoint.learn.gradient import InputGradient
+from counterpoint.learn.influence import ActionInfluence
 from counterpoint.learn.loading import load
+from counterpoint.learn.masked import MaskedLikelihood
+from counterpoint.learn.residual import ResidualAttribution
 from counterpoint.learn.reward import RewardModel
 from counterpoint.learn.sandy_mixture import SandyMixture
 from counterpoint.learn.sandy_transformer import SandyTransformer
 
 __all__ = [
+    "ActionInfluence",
     "Estimator",
     "History",
+    "InputGradient",
+    "MaskedLikelihood",
     "NetworkEstimator",
+    "ResidualAttribution",
     "RewardModel",
     "SandyMixture",
     "SandyTransformer",

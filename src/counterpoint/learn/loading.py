@@ -6,11 +6,22 @@ from counterpoint.core.arrays import listed
 from counterpoint.core.factors import Factorization
 from counterpoint.learn import storage
 from counterpoint.learn.estimator import NetworkEstimator
+from counterpoint.learn.gradient import InputGradient
+from counterpoint.learn.influence import ActionInfluence
+from counterpoint.learn.masked import MaskedLikelihood
+from counterpoint.learn.residual import ResidualAttribution
 from counterpoint.learn.sandy_mixture import SandyMixture
 from counterpoint.learn.sandy_transformer import SandyTransformer
 
 # Files name one of these classes; nothing else is ever looked up or imported for them.
-_KINDS: tuple[type[NetworkEstimator], ...] = (SandyMixture, SandyTransformer)
+_KINDS: tuple[type[NetworkEstimator], ...] = (
+    SandyMixture,
+    SandyTransformer,
+    MaskedLikelihood,
+    ResidualAttribution,
+    InputGradient,
+    ActionInfluence,
+)
 ESTIMATORS = {kind.__name__: kind for kind in _KINDS}
 
 

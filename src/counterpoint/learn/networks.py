@@ -5,6 +5,8 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
+SELF = 1000.0  # the score of a self-edge where scores have no upper bound: above any threshold
+
 
 def mlp(sizes: Sequence[int]) -> nn.Sequential:
     """Return linear layers of these sizes, (..., sizes[0]) to (..., sizes[-1]), with ReLU between them."""
@@ -19,3 +21,10 @@ def add_identity(scores: Tensor) -> Tensor:
     added = scores.clone()
     added.diagonal(dim1=1, dim2=2).add_(1.0)
     return added
+
+
+def with_self_edges(scores: Tensor) -> Tensor:
+    """Set the score of every factor's edge to itself to ``SELF``, (B, N, n)."""
+    own = scores.clone()
+    own.diagonal(dim1=1, dim2=2).fill_(SELF)
+    return own

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from counterpoint.core.factors import Factorization
-from counterpoint.learn.estimator import NetworkEstimator, require_choice, require_counts
-from counterpoint.learn.inputs import Batch, Scaling, Target, node_columns
+from counterpoint.learn.estimator import require_choice, require_counts
+from counterpoint.learn.inputs import Batch, Scaling, node_columns
 from counterpoint.learn.networks import add_identity, mlp
+from counterpoint.learn.predictor import Predictor
 
 Pooling = Literal["max", "sum"]
 SparsityForm = Literal["l1", "log"]
@@ -21,7 +22,7 @@ _EXPERT_LAYERS = 3  # linear layers of an expert
 
 
 @dataclass(frozen=True, kw_only=True)
-class SandyMixture(NetworkEstimator):
+class SandyMixture(Predictor):
     """A mixture of networks that predict the next state (paper, appendix "Inferring Local Factorization").
 
     Every expert is an MLP, and the product of the absolute values of its weight matrices bounds its
@@ -67,7 +68,6 @@ class SandyMixture(NetworkEstimator):
     experts: int = 8
     width: int = 256
     gate_layers: int = 2
-    target: Target = "next"
     sparsity: float = 0.02
     sparsity_form: SparsityForm = "l1"
     sparsity_on: SparsityOn = "mixture"
@@ -80,7 +80,6 @@ class SandyMixture(NetworkEstimator):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_counts(self, "experts", "width", "gate_layers")
-        require_choice(self, "target", get_args(Target))
         require_choice(self, "pooling", get_args(Pooling))
         require_choice(self, "sparsity_form", get_args(SparsityForm))
         require_choice(self, "sparsity_on", get_args(SparsityOn))
@@ -97,6 +96,9 @@ class SandyMixture(NetworkEstimator):
         sparse = torch.log1p(bounds).mean() if self.sparsity_form == "log" else bounds.mean()
         undecided = (gate + 1e-12).sqrt().mean()
         return torch.as_tensor(error + self.sparsity * sparse + self.gate_penalty * undecided)
+
+    def prediction(self, network: "Mixture", batch: Batch) -> Tensor:  # noqa: D102
+        return torch.as_tensor(network(batch)[0])
 
     def edges(self, network: "Mixture", batch: Batch) -> Tensor:  # noqa: D102
         columns = mixed(network.gate(network.columns(batch)), network.bounds())

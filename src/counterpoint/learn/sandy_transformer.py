@@ -7,15 +7,16 @@ import torch
 from torch import Tensor, nn
 
 from counterpoint.core.factors import Factorization
-from counterpoint.learn.estimator import NetworkEstimator, require_choice, require_counts
-from counterpoint.learn.inputs import Batch, Embedding, Scaling, Target, Tokens
+from counterpoint.learn.estimator import require_choice, require_counts
+from counterpoint.learn.inputs import Batch, Embedding, Scaling, Tokens
 from counterpoint.learn.networks import add_identity, mlp
+from counterpoint.learn.predictor import Predictor
 
 QueryKey = Literal["separate", "shared"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SandyTransformer(NetworkEstimator):
+class SandyTransformer(Predictor):
     """Attention between factors that predicts the next state (paper, appendix "Inferring Local Factorization")."""
 
     blocks: int = 2
@@ -23,7 +24,6 @@ class SandyTransformer(NetworkEstimator):
     width: int = 512
     query_key: QueryKey = "separate"
     embedding: Embedding = "padded"
-    target: Target = "next"
     sparsity: float = 0.0
     identity: bool = True
     epochs: int = 125
@@ -34,7 +34,6 @@ class SandyTransformer(NetworkEstimator):
         require_counts(self, "blocks", "layers", "width")
         require_choice(self, "query_key", get_args(QueryKey))
         require_choice(self, "embedding", get_args(Embedding))
-        require_choice(self, "target", get_args(Target))
 
     def build(self, factors: Factorization, scaling: Scaling) -> nn.Module:  # noqa: ARG002, D102
         tokens = Tokens(factors, self.embedding)
@@ -44,13 +43,15 @@ class SandyTransformer(NetworkEstimator):
 
     def loss(self, network: "Attention", batch: Batch, generator: torch.Generator) -> Tensor:  # noqa: ARG002, D102
         prediction, attention = network(batch)
-        n, real = network.tokens.n, network.tokens.real
-        target = network.tokens.pack_state(batch.target(self.target))
-        error = (prediction[:, :n] - target)[:, real[:n]].square().mean()
+        target = network.owned(network.tokens.pack_state(batch.target(self.target)))
+        error = (network.owned(prediction) - target).square().mean()
         if not self.sparsity:
             return torch.as_tensor(error)
-        elsewhere = 1.0 - attention.diagonal(dim1=1, dim2=2)[:, :n].mean()
+        elsewhere = 1.0 - attention.diagonal(dim1=1, dim2=2)[:, : network.tokens.n].mean()
         return torch.as_tensor(error + self.sparsity * elsewhere)
+
+    def prediction(self, network: "Attention", batch: Batch) -> Tensor:  # noqa: D102
+        return network.owned(network(batch)[0])
 
     def edges(self, network: "Attention", batch: Batch) -> Tensor:  # noqa: D102
         _, attention = network(batch)
@@ -76,6 +77,10 @@ class Attention(nn.Module):
             x, attention = block(x)
             looked = attention @ looked
         return self.output(x), looked
+
+    def owned(self, values: Tensor) -> Tensor:
+        """Return the columns of state factors, one factor after another, from tokens, (B, n or N, W) to (B, D)."""
+        return values[:, : self.tokens.n][:, self.tokens.real[: self.tokens.n]]
 
 
 class Block(nn.Module):

@@ -1,0 +1,231 @@
+"""Masked likelihood: networks that do without a source, known one-way edges, and rows that are predicted badly."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from counterpoint import Factorization, Transitions
+from counterpoint.checks import check_mask_fn
+from counterpoint.core.positions import Position
+from counterpoint.learn import MaskedLikelihood, load
+from counterpoint.learn.inputs import Batch, Scaling
+from counterpoint.learn.messages import Messages, Trunk, network_for, without
+from counterpoint.learn.networks import SELF
+from counterpoint.learn.relations import Relations
+from counterpoint.masks import Threshold
+from tests.learn.test_estimator import FACTORS, make_data
+from tests.learn.test_sandy import EDGES, ONE_WAY, one_way
+
+TINY = MaskedLikelihood(width=8, components=2, draws=4, epochs=4)
+ALIKE = Factorization.blocks(
+    state={"a": 2, "b": 2, "wall": 1},
+    action={"click": 1},
+    positions={"a": (0,), "b": (2,), "click": Position((0,), 0.5, 0.5)},
+    types={"a": "bead", "b": "bead"},
+)
+NETWORKS = pytest.mark.parametrize("factors", [ONE_WAY, ALIKE], ids=["trunk", "messages"])
+
+
+def batch_of(rng, factors, rows=6):
+    data = make_data(rng, factors=factors)
+    scaling = Scaling.of(data)
+    return scaling, scaling.batch(data.state, data.action, data.next_state)[:rows]
+
+
+@NETWORKS
+def test_the_kind_of_network_follows_from_the_factors(rng, factors):
+    scaling, _ = batch_of(rng, factors)
+    assert isinstance(network_for(factors, scaling, 3, 8), Trunk if factors is ONE_WAY else Messages)
+
+
+@NETWORKS
+def test_a_source_that_is_left_out_is_not_seen(rng, factors):
+    """Its values change nothing but the prediction of itself. Rivals share a feature, so there is one bead less."""
+    if factors is ALIKE:
+        factors = Factorization.blocks(state={"a": 2, "b": 2}, types={"a": "bead", "b": "bead"})
+    scaling, batch = batch_of(rng, factors)
+    network = network_for(factors, scaling, 3, 8)
+    other = batch.state.clone()
+    other[:, :2] = torch.randn(len(other), 2)
+    source = torch.zeros(len(other), dtype=torch.long)
+    first, second = (network.head(without(network.encode(b), source)) for b in (batch, Batch(other, batch.action)))
+    torch.testing.assert_close(first[1:], second[1:], rtol=1e-4, atol=1e-5)
+    told, changed = (network.head(network.encode(b).total) for b in (batch, Batch(other, batch.action)))
+    assert (told - changed)[1:].abs().max() > 1e-3
+
+
+def test_messages_treat_factors_of_a_type_alike(rng):
+    """Exchanging two beads exchanges what is predicted of them; their order alone may tell them apart."""
+    factors = Factorization.blocks(state={"a": 2, "b": 2}, positions={"a": (0,), "b": (2,)}, types={"a": "x", "b": "x"})
+    scaling, batch = batch_of(rng, factors)
+    same = replace(scaling, state=replace(scaling.state, mean=(0.0,) * 4, std=(1.0,) * 4))
+    network = network_for(factors, same, 3, 8)
+    network.relations.nodes.rank = torch.zeros_like(network.relations.nodes.rank)
+    exchanged = Batch(batch.state[:, [2, 3, 0, 1]], batch.action)
+    first, second = (network.head(network.encode(b).total) for b in (batch, exchanged))
+    torch.testing.assert_close(first, second.flip(0), rtol=1e-4, atol=1e-5)
+
+
+def test_the_usual_drift_is_found_among_outliers(rng):
+    """Positions move by their velocity, except in a third of the rows."""
+    state = rng.normal(size=(600, 5))
+    after = state.copy()
+    after[:, [0, 2]] += 0.5 * state[:, [1, 3]]
+    after[:200, [0, 2]] += rng.normal(size=(200, 2))
+    data = Transitions(state, rng.uniform(-1, 1, (600, 1)), np.zeros(600), after, np.zeros(600, bool))
+    scaling = Scaling.of(data)
+    relations = Relations(ALIKE, scaling)
+    batch = scaling.batch(data.state, data.action, data.next_state)
+    relations.observe(batch)
+    seen = relations.nodes.see(batch)
+    ones = torch.ones(600, 4, 1)
+    drift = torch.einsum("bnw,nwx->bnx", torch.cat([seen.tokens, ones], -1), relations.drift)[:, :, 0].numpy()
+    unit = np.ptp(seen.places[:, 0, 0].numpy()) / np.ptp(state[:, 0])
+    np.testing.assert_allclose(drift[:, :2], 0.5 * unit * state[:, [1, 3]], atol=0.02)
+    assert (drift[:, 2:] == 0).all()
+
+
+def test_rows_to_redraw_from_are_rows_or_quantiles(rng):
+    """The two columns of a cart stay together; single columns are spread evenly."""
+    scaling, batch = batch_of(rng, FACTORS, rows=300)
+    network = TINY.build(FACTORS, scaling)
+    network.observe(batch, rng)
+    carts = {tuple(row) for row in batch.state[:, :2].tolist()}
+    assert all(tuple(row) in carts for row in network.drawn[:, :2].tolist())
+    pushes = batch.action[:, 0].sort().values
+    torch.testing.assert_close(network.drawn[:, 4], pushes[[37, 112, 187, 262]])
+
+
+def test_a_redrawn_source_is_the_mean_over_its_values(rng):
+    """Against one prediction for each remembered value."""
+    scaling, batch = batch_of(rng, FACTORS)
+    network = TINY.build(FACTORS, scaling)
+    network.observe(batch, rng)
+    value, real = network.target(batch), network.real
+    each = []
+    for drawn in network.drawn:
+        action = drawn[4:].expand(len(batch), 1)
+        predicted = network.densities(network.encode(Batch(batch.state, action)).total)
+        each.append(predicted.log_prob(value, real).exp())
+    found = network.redrawn(batch, 3).log_prob(value, real).exp()
+    torch.testing.assert_close(found, torch.stack(each).mean(0))
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    estimator = MaskedLikelihood(width=32, components=2, draws=8, epochs=40, batch_size=64)
+    return estimator.fit(one_way(np.random.default_rng(0)), ONE_WAY, rng=np.random.default_rng(1), progress=False)
+
+
+@pytest.mark.parametrize("uses_next_state", [True, False])
+def test_a_one_way_edge_is_found_in_its_own_direction(fitted, uses_next_state):
+    data = one_way(np.random.default_rng(2), rows=300)
+    asked = replace(fitted, uses_next_state=uses_next_state)
+    scores = np.median(asked.scores(data.state, data.action, data.next_state), axis=0)
+    names = ONE_WAY.names
+    others = [(i, j) for i in range(4) for j in range(3) if i != j and (names[i], names[j]) not in EDGES]
+    strongest = max(scores[i, j] for i, j in others)
+    for source, target in EDGES:
+        assert scores[names.index(source), names.index(target)] > 1.0 + 2 * strongest, (source, target, scores)
+    assert (scores[range(3), range(3)] == SELF).all()
+
+
+def test_what_cannot_be_explained_is_entangled_with_everything(fitted):
+    data = one_way(np.random.default_rng(2), rows=300)
+    odd = data.next_state.copy()
+    odd[:, 3] += 3.0 * odd[:, 3].std()
+    before, after = (fitted.scores(data.state, data.action, s).astype(float) for s in (data.next_state, odd))
+    np.testing.assert_allclose(before[:, :, :2], after[:, :, :2], atol=1e-4)
+    assert (np.median(after[:, [0, 1, 3], 2] - before[:, [0, 1, 3], 2], axis=0) > 2.0).all()
+
+
+def test_an_influence_that_comes_and_goes():
+    """A door lets the wind in, if it is open."""
+    rng = np.random.default_rng(0)
+    factors = Factorization.blocks(state={"door": 1, "wind": 1, "leaf": 1})
+
+    def rows(count):
+        state = rng.normal(size=(count, 3))
+        after = 0.5 * state
+        after[:, 2] += (state[:, 0] > 0) * state[:, 1]
+        return Transitions(state, np.zeros((count, 0)), np.zeros(count), after, np.zeros(count, bool))
+
+    data, test = rows(3000), rows(500)
+    estimator = MaskedLikelihood(width=32, components=2, draws=8, epochs=20, batch_size=64)
+    fitted = estimator.fit(data, factors, rng=rng, progress=False)
+    scores = fitted.scores(test.state, test.action, test.next_state)
+    windy = (test.state[:, 0] > 0.3) & (np.abs(test.state[:, 1]) > 0.3)
+    calm = test.state[:, 0] < -0.3
+    assert np.quantile(scores[windy, 1, 2], 0.1) > np.quantile(scores[calm, 1, 2], 0.9)
+    assert np.median(scores[:, 2, 1]) < 0.5
+
+
+@NETWORKS
+def test_ragged_factors_save_load_and_seeds(rng, factors, tmp_path):
+    data = make_data(rng, factors=factors)
+    first, second = (TINY.fit(data, factors, rng=np.random.default_rng(3), progress=False) for _ in range(2))
+    scores = first.scores(data.state, data.action, data.next_state)
+    assert scores.shape == (300, 4, 3)
+    assert np.isfinite(scores).all()
+    np.testing.assert_array_equal(scores, second.scores(data.state, data.action, data.next_state))
+    replace(first, uses_next_state=False).save(tmp_path / "mask.safetensors")
+    again = load(tmp_path / "mask.safetensors", factors=factors)
+    assert not again.uses_next_state
+    np.testing.assert_array_equal(
+        replace(again, uses_next_state=True).scores(data.state, data.action, data.next_state), scores
+    )
+    check_mask_fn(Threshold(first, 1.0), data, factors)
+
+
+def test_scores_do_not_depend_on_their_company(rng):
+    """More rows than are scored at once."""
+    data = make_data(rng, rows=200)
+    fitted = TINY.fit(data, FACTORS, rng=rng, progress=False)
+    many = np.tile(data.state, (25, 1)), np.tile(data.action, (25, 1)), np.tile(data.next_state, (25, 1))
+    few = fitted.scores(data.state, data.action, data.next_state)
+    np.testing.assert_allclose(fitted.scores(*many), np.tile(few, (25, 1, 1)), rtol=1e-3, atol=1e-3)
+
+
+def test_bad_rows_are_drawn_again(rng):
+    """Rows that jumped are a tenth of the data, and most of what is added."""
+    data = make_data(rng, rows=600)
+    jumped = np.arange(600) % 10 == 0
+    after = data.next_state + 20.0 * jumped[:, None] * rng.normal(size=(600, 4)).astype(np.float32)
+    data = data.replace(next_state=after)
+    seen = []
+
+    class Watched(MaskedLikelihood):
+        def _with_more_of_the_worst(self, network, task):
+            rows = super()._with_more_of_the_worst(network, task)
+            seen.append((len(task.train), rows, task.train))
+            return rows
+
+    Watched(width=8, components=2, draws=4, epochs=8, oversample=0.5).fit(data, FACTORS, rng=rng, progress=False)
+    count, rows, train = seen[-1]
+    assert len(seen) == 3
+    assert len(rows) == 2 * count
+    wild = train.change.abs().amax(1).median() * 3
+    assert (rows.change[count:].abs().amax(1) > wild).float().mean() > 0.8
+    assert (train.change.abs().amax(1) > wild).float().mean() < 0.2
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"components": 0}, "components: expected a whole number, 1 or more, got 0"),
+        ({"draws": 1.5}, "draws: expected a whole number"),
+        ({"finest": 1.0}, "finest: expected a share of a standard deviation between 0 and 1, got 1.0"),
+        ({"oversample": 1.0}, "worst, oversample and surprise: expected shares between 0 and 1, got 0.05, 1.0"),
+    ],
+)
+def test_settings_are_checked(settings, message):
+    with pytest.raises(ValueError, match=message):
+        MaskedLikelihood(**settings)
+
+
+def test_the_next_state_is_asked_for(fitted):
+    data = one_way(np.random.default_rng(2), rows=3)
+    with pytest.raises(ValueError, match="it needs the next state"):
+        fitted.scores(data.state, data.action)
