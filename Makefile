@@ -13,7 +13,7 @@ $(READY): pyproject.toml constraints.txt requirements-dev.txt
 	touch $(READY)
 
 demo: $(READY)
-	$(BIN)/python examples/demo.py
+	$(BIN)/counterpoint demo
 
 format: $(READY)
 	$(BIN)/ruff format .

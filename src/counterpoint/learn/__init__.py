@@ -17,6 +17,7 @@ except ImportError as error:
         f"counterpoint.learn needs {error.name}. Install it with: pip install counterpoint-rl[torch]"
     ) from error
 
+from counterpoint.learn.calibration import calibrate
 from counterpoint.learn.estimator import Estimator, NetworkEstimator
 from counterpoint.learn.fitting import History
 from counterpoint.learn.gradient import InputGradient
@@ -27,9 +28,11 @@ from counterpoint.learn.residual import ResidualAttribution
 from counterpoint.learn.reward import RewardModel
 from counterpoint.learn.sandy_mixture import SandyMixture
 from counterpoint.learn.sandy_transformer import SandyTransformer
+from counterpoint.learn.verdict import Calibration
 
 __all__ = [
     "ActionInfluence",
+    "Calibration",
     "Estimator",
     "History",
     "InputGradient",
@@ -39,6 +42,7 @@ __all__ = [
     "RewardModel",
     "SandyMixture",
     "SandyTransformer",
+    "calibrate",
     "load",
 ]
 

@@ -21,9 +21,10 @@ _FINEST = 0.01  # smallest usual residual, in standard deviations of the change;
 _RARE = -4.0  # log odds of an influence before anything is learned
 _NEVER = -30.0  # log odds of what is no pair: a factor's influence on itself
 _MISFIT = 10.0  # how many times more it costs to blame the model of motion than to blame a factor
-_NEVER_ALONE = 0.6  # a target that errs from its model of motion in this share of rows never moves by itself
-_CLEAR, _STANDING = 0.98, 0.25  # then influences stand that show in this share of rows: clear ones, or else others
-_BEYOND = 2.0  # and a difference is one beyond this many usual residuals
+_CLEAR = 0.98  # an influence stands if swapping its source makes a difference in this share of rows
+_STANDING = 0.25  # or in this share, to a target that has no clear one and never moves by itself
+_NEVER_ALONE = 0.6  # such a target errs from its model of motion in this share of rows
+_BEYOND = 2.0  # a difference, or an error, is one beyond this many usual residuals
 _ROWS = 4096  # rows that are looked at at once
 
 
@@ -46,10 +47,11 @@ class ResidualAttribution(NetworkEstimator):
        to open one. What can be told from the target itself, such as a wall that the model of motion did
        not get right, is set aside in the same way.
 
-    The score of an edge is its gate, the probability of an influence, from state and action alone. A
-    target that never moves by itself (an arm and its motor) has influences that *stand*: those of the
-    sources that, swapped, make a difference to the model that sees everything. The score is then at
-    least the share of rows in which they do, and these sources are known to the models of step 1.
+    The score of an edge is its gate, the probability of an influence, from state and action alone. An
+    influence *stands* if swapping its source almost always makes a difference to the model that sees
+    everything (a motor, to the arm it drives); where a target never moves by itself and has no such
+    source, those stand that often make one. The score is then at least the share of rows in which they
+    do, and these sources are known to the models of step 1.
 
     It is at its best where influences come and go: contacts, clicks, switches. Of a standing influence
     it cannot tell where it pauses. Influences far below the noise are not seen, nor are those of two
@@ -196,8 +198,8 @@ class Attribution(nn.Module):
             difference = self._in_units(self.move("full", swapped)[0] - predicted, usual)
             self.standing[source] = (difference > _BEYOND).float().mean(dim=0)
         self.standing.fill_diagonal_(0.0)
-        least = torch.where((self.standing >= _CLEAR).any(dim=0), _CLEAR, _STANDING)
-        self.standing *= helpless & (self.standing >= least)
+        clear = self.standing >= _CLEAR
+        self.standing *= clear | (helpless & ~clear.any(dim=0) & (self.standing >= _STANDING))
 
     def _in_units(self, error: Tensor, usual: Tensor) -> Tensor:
         """Return the size of an error in usual ones, the mean over real columns, (B, n)."""

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Literal, get_args
 
@@ -10,9 +11,11 @@ from torch import Tensor, nn
 
 from counterpoint.core.factors import Factorization
 from counterpoint.learn.estimator import require_choice, require_counts
+from counterpoint.learn.fitting import History, Task
 from counterpoint.learn.inputs import Batch, Scaling, node_columns
 from counterpoint.learn.networks import add_identity, mlp
 from counterpoint.learn.predictor import Predictor
+from counterpoint.learn.stages import in_stages
 
 Pooling = Literal["max", "sum"]
 SparsityForm = Literal["l1", "log"]
@@ -62,20 +65,21 @@ class SandyMixture(Predictor):
     - ``sparsity_on="mixture"``; the paper's formula averages experts whether they are used or not.
     - Eight experts and a gate of two hidden layers (code: 3 or 4, and one).
     - Inputs and targets are standardised; weights of the code's penalties were for raw ones.
-    - Early stopping watches the whole loss on validation rows.
+    - Early stopping watches the whole loss on validation rows; the learning rate falls in three stages.
     """
 
     experts: int = 8
     width: int = 256
     gate_layers: int = 2
-    sparsity: float = 0.02
+    sparsity: float = 0.05
     sparsity_form: SparsityForm = "l1"
     sparsity_on: SparsityOn = "mixture"
     gate_penalty: float = 0.1
     pooling: Pooling = "max"
     identity: bool = True
-    epochs: int = 40
-    batch_size: int = 250
+    epochs: int = 30
+    batch_size: int = 500
+    learning_rate: float = 2e-3
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -96,6 +100,10 @@ class SandyMixture(Predictor):
         sparse = torch.log1p(bounds).mean() if self.sparsity_form == "log" else bounds.mean()
         undecided = (gate + 1e-12).sqrt().mean()
         return torch.as_tensor(error + self.sparsity * sparse + self.gate_penalty * undecided)
+
+    def train(self, network: "Mixture", task: Task) -> History:
+        """Train in stages of falling learning rate."""
+        return in_stages(network, partial(self.loss, network), task)
 
     def prediction(self, network: "Mixture", batch: Batch) -> Tensor:  # noqa: D102
         return torch.as_tensor(network(batch)[0])

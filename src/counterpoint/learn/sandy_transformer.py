@@ -17,7 +17,29 @@ QueryKey = Literal["separate", "shared"]
 
 @dataclass(frozen=True, kw_only=True)
 class SandyTransformer(Predictor):
-    """Attention between factors that predicts the next state (paper, appendix "Inferring Local Factorization")."""
+    """Attention between factors that predicts the next state (paper, appendix "Inferring Local Factorization").
+
+    Every factor is a token. A block maps each token to a query, a key and a value, and lets it look at all
+    tokens, itself included. The score of i → j is how much token j looked at token i, all blocks taken
+    together: the product of their attention maps. Factors of different widths are padded with zeros.
+
+    Attributes:
+        blocks: attention blocks, one after the other.
+        layers: linear layers of the networks for queries, keys and values.
+        width: their hidden units and outputs; the paper's 512 take hours without a GPU, 128 some minutes.
+        query_key: "separate" networks for queries and keys, or "shared" layers with two outputs, as in the code.
+        embedding: what a token looks like, see ``counterpoint.learn.inputs.Tokens``.
+        sparsity: weight of a penalty on looking elsewhere; the paper has none.
+        identity: whether self-edges get 1 added.
+        target: predict the "next" state, as the paper does, or its "change".
+        epochs, batch_size, ...: see ``NetworkEstimator``.
+
+    As in the paper there is no scaling, no residual path, no normalisation and one head. Training is slow to
+    leave the plateau on which every factor is predicted from itself.
+
+    Deviations from the paper's code: rows are sources (theirs were mixed up for actions), self-edges are added,
+    inputs and targets are standardised, and early stopping is real.
+    """
 
     blocks: int = 2
     layers: int = 2

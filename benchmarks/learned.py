@@ -1,0 +1,83 @@
+"""Learned masks: what augmenting with one costs beside its bare forward passes, and how fitting grows.
+
+python -m benchmarks.learned
+"""
+
+import time
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks import measure
+from benchmarks.engine import reward
+from counterpoint import Augmenter
+from counterpoint.learn.loading import ESTIMATORS
+from counterpoint.masks import Threshold
+from counterpoint.worlds import Sprites, collect, uniform_policy
+
+LIMIT = 1.2
+ROWS, PAIRS = 10_000, 10_000
+SMALL = {"epochs": 3, "batch_size": 500}
+
+
+def recorded(n: int, rows: int) -> tuple[Sprites, Any]:
+    """Record transitions of n sprites."""
+    world = Sprites(n=n)
+    return world, collect(world, uniform_policy(world), rows, np.random.default_rng(0))
+
+
+def overhead(name: str) -> list[object]:
+    """Measure a whole augmentation with an estimator's mask, and the time inside its network."""
+    world, data = recorded(4, ROWS)
+    fitted = ESTIMATORS[name](**SMALL).fit(data[:1000], world.factors, rng=np.random.default_rng(1), progress=False)
+    tau = float(np.quantile(fitted.scores(data.state, data.action, data.next_state), 0.7))
+    augmenter = Augmenter(world.factors, Threshold(fitted, tau), reward, pairs=PAIRS, samples_per_pair=1)
+    kind = type(fitted)
+    watch, before = measure.Stopwatch(kind.edges), kind.edges
+
+    def watched(*given: Any) -> Any:
+        return watch(*given)
+
+    kind.edges = watched  # type: ignore[method-assign]
+    try:
+        augmenter(data, rng=np.random.default_rng(2))
+        watch.seconds, start = 0.0, time.perf_counter()
+        augmenter(data, rng=np.random.default_rng(2))
+        whole = time.perf_counter() - start
+    finally:
+        kind.edges = before  # type: ignore[method-assign]
+    return [name, whole, watch.seconds, whole / watch.seconds]
+
+
+def fitting(name: str, n: int, rows: int) -> float:
+    """Return the seconds of one epoch."""
+    world, data = recorded(n, rows)
+    fitted = ESTIMATORS[name](**SMALL).fit(data, world.factors, rng=np.random.default_rng(1), progress=False)
+    history = fitted.learned().history
+    return history.seconds / len(history.train)
+
+
+def main() -> None:
+    """Print both tables."""
+    torch.set_num_threads(1)
+    print(measure.machine())
+    measure.table(
+        f"Augmenting {ROWS:,} rows, {PAIRS:,} pairs, four sprites, 1 thread; at most {LIMIT} times the network wanted",
+        ["estimator", "whole, s", "network, s", "ratio"],
+        [overhead(name) for name in ESTIMATORS],
+    )
+    rows: list[list[object]] = []
+    for name in ESTIMATORS:
+        base = fitting(name, 4, 2000)
+        grown = [fitting(name, n, size) for n, size in ((4, 4000), (8, 2000), (16, 2000))]
+        rows.append([name, base, *(seconds / base for seconds in grown)])
+    measure.table(
+        "Fitting: seconds per epoch of 2,000 rows of 4 sprites, and how many times that with more rows or sprites",
+        ["estimator", "seconds", "4,000 rows", "8 sprites", "16 sprites"],
+        rows,
+    )
+
+
+if __name__ == "__main__":
+    main()

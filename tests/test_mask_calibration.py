@@ -1,0 +1,58 @@
+"""The experiment on calibration: its made-up estimators are what they claim, it runs, and its report is made."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("rich")
+pytest.importorskip("matplotlib")
+
+from experiments import mask_calibration, mask_calibration_report, pages, rows
+
+from counterpoint.checks import check_mask_fn
+from counterpoint.masks import Threshold
+from counterpoint.metrics import auc
+
+SMOKE = mask_calibration.PRESETS["smoke"][2]
+
+
+def test_presets_have_each_estimator_on_each_world():
+    configs = list(mask_calibration.runs("laptop"))
+    assert len({config.name for config in configs}) == len(configs) == 7 * 2 * 3
+    assert {config.seed for config in configs} == {100, 101, 102}
+    assert [config.estimator for config in mask_calibration.runs("smoke", ["noisy"])] == ["noisy"] * 2
+
+
+@pytest.mark.parametrize("world", mask_calibration.WORLDS)
+@pytest.mark.parametrize("name", mask_calibration.HAND_MADE)
+def test_made_up_estimators_are_masks_as_good_as_their_names(world, name):
+    config = replace(SMOKE, world=world, estimator=name)
+    data, made = mask_calibration.record(config, 0, 1000), mask_calibration.estimator(config)
+    check_mask_fn(Threshold(made, 0.5), data, mask_calibration.WORLDS[world].factors)
+    truth = mask_calibration.WORLDS[world].mask(data.state, data.action)
+    good = auc(made.scores(data.state, data.action), truth, "all")
+    bounds = {"random": (0.45, 0.55), "identity": (0.5, 0.95), "transposed": (0.5, 0.97)}.get(name, (0.97, 1.0))
+    assert bounds[0] <= good <= bounds[1]
+
+
+def test_a_run_is_what_the_report_shows(tmp_path, capsys):
+    folder, docs = tmp_path / "runs", tmp_path / "docs"
+    docs.mkdir()
+    (docs / "calibration.md").write_text(f"# Words\n{pages.BEGIN}\nstale\n{pages.END}\nmore words\n")
+    with pytest.raises(SystemExit, match="no finished runs"):
+        mask_calibration_report.write(folder, docs)
+    with rows.recording(folder / f"{SMOKE.name}.jsonl", SMOKE) as write:
+        mask_calibration.work(SMOKE, write)
+    (run,) = mask_calibration_report.read(folder)
+    assert run.chosen in run.points
+    assert 0 <= np.median(run.gaps) < 0.1
+    mask_calibration_report.write(folder, docs)
+    page = (docs / "calibration.md").read_text()
+    assert page.startswith("# Words\n")
+    assert page.endswith("more words\n")
+    assert f"| sprites | blurred | 1 | {len(run.gaps)} |" in page
+    assert "stale" not in page
+    assert (docs / "calibration.png").stat().st_size > 10_000
+    assert "sprites | blurred" in capsys.readouterr().out
