@@ -31,7 +31,7 @@ FEWEST_EPISODES = 5  # with fewer episodes than this, validation rows are drawn 
 _VALIDATION_ROWS = 4096  # rows of a validation batch, at the most
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Training:
     """Settings of the loop.
 

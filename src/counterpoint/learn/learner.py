@@ -33,7 +33,7 @@ class Fitted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Learner(ABC):
+class Learner(Training, ABC):
     """Settings of a neural network that learns from transitions and, after ``fit``, what it learned.
 
     Attributes:
@@ -43,19 +43,12 @@ class Learner(ABC):
         fitted: None, or what ``fit`` learned.
     """
 
-    epochs: int = 100
-    batch_size: int = 256
-    learning_rate: float = 1e-3
-    weight_decay: float = 0.0
-    patience: int = 10
-    warm_up: int = 0
-    clip: float | None = None
     validation_share: float = 0.2
     allow_constant: bool = False
     fitted: Fitted | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self.training  # noqa: B018 (checks the settings)
+        super().__post_init__()
         if not 0 < self.validation_share < 1:
             raise ValueError(f"validation_share: expected a share between 0 and 1, got {self.validation_share!r}.")
 
