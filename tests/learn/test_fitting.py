@@ -117,6 +117,38 @@ def test_the_same_seed_gives_the_same_weights(rng):
     assert not torch.equal(one.learned().network.weight, other.learned().network.weight)
 
 
+class Shared(nn.Module):
+    """Many rows share one weight through an index, as factors of one type do."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(2, 64))
+
+
+def test_several_threads_give_the_same_weights_every_time(rng):
+    x = torch.from_numpy(rng.normal(size=(64, 1)).astype(np.float32))
+
+    def loss(network):
+        index = torch.arange(20_000) % 2
+        noise = torch.linspace(-1, 1, 20_000 * 64).reshape(20_000, 64).sin()
+        return lambda batch, generator: (network.weight[index] * noise - batch.state.mean()).square().mean()
+
+    def fitted():
+        network = Shared()
+        task = Task(Batch(x, x[:, :0], x, x), Batch(x, x[:, :0], x, x), Training(epochs=3), np.random.default_rng(0))
+        minimise(network, loss(network), replace(task, progress=False))
+        return network.weight.detach()
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        first, *others = (fitted() for _ in range(6))
+    finally:
+        torch.set_num_threads(threads)
+    assert all(torch.equal(first, other) for other in others)
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
 def test_no_global_randomness_is_touched_or_used(rng):
     data = make_data(rng)
 

@@ -106,7 +106,7 @@ def minimise(network: nn.Module, loss: LossFn, task: Task, *, validate: LossFn |
         ValueError: if a loss is not finite.
     """
     run = _Run(network, loss, validate or loss, task)
-    with flushed_denormals():
+    with flushed_denormals(), deterministic():
         return run()
 
 
@@ -238,3 +238,14 @@ def flushed_denormals() -> Iterator[None]:
         yield
     finally:
         torch.set_flush_denormal(before)
+
+
+@contextmanager
+def deterministic() -> Iterator[None]:
+    """Let several threads add up in one order inside: gradients of what was indexed would differ from run to run."""
+    before, warned = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before, warn_only=warned)
