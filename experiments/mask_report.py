@@ -67,7 +67,7 @@ def _areas(groups: Groups) -> str:
     for (world, estimator), mine in groups.items():
         figures = [("all", "auc"), ("off-diagonal", "auc"), ("off-diagonal", "average_precision")]
         figures += [("object-object", "auc"), ("action-object", "auc")]
-        shown = [pages.spread([run.figure(kind, name) for run in mine]) for kind, name in figures]
+        shown = [pages.spread([run.figure(kind, name) for run in mine], ".4f") for kind, name in figures]
         seconds = np.mean([run.fit["fit_seconds"] for run in mine])
         lines.append((world, estimator, str(len(mine)), PAPER.get((world, estimator), "–"), *shown, f"{seconds:.0f}"))
     return pages.table(head, lines)

@@ -52,7 +52,7 @@ def test_a_run_measures_what_the_report_shows(tmp_path, capsys):
     assert page.endswith("more words\n")
     assert "| sprites | SandyTransformer | 1 | 0.973 |" in page
     assert "| stationary | SandyMixture | 1 | 0.96 |" in page
-    assert f"{sprites.figure('all', 'auc'):.3f}" in page
+    assert f"{sprites.figure('all', 'auc'):.4f}" in page
     assert {path.name for path in docs.iterdir()} == {"masks.md", "masks-roc.png", "masks-trajectory.png"}
     assert page.split(pages.BEGIN)[1].split(pages.END)[0].strip() in capsys.readouterr().out
 
