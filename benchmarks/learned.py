@@ -17,7 +17,7 @@ from counterpoint.masks import Threshold
 from counterpoint.worlds import Sprites, collect, uniform_policy
 
 LIMIT = 1.2
-ROWS, PAIRS = 10_000, 10_000
+ROWS, PAIRS = 2_000, 2_000
 SMALL = {"epochs": 3, "batch_size": 500}
 
 
