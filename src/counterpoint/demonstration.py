@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from counterpoint.checks import audit
+from counterpoint.checks import Audit, audit
 from counterpoint.core.augment import Augmenter, Counterfactuals
 from counterpoint.core.protocols import MaskFn
 from counterpoint.core.transitions import Transitions
@@ -63,19 +63,27 @@ def run(folder: str | Path, seed: int = 0, size: Size = Size(), say: Say = print
     alone = curve(again)
     say(_line(*_HEAD))
     say(_line("none", f"{size.real:,}", "", "", *_errors(alone, alone)))
+    looked_at: dict[str, tuple[Counterfactuals, Audit]] = {}
     for name, mask in (("identity", Constant.identity(WORLD.factors)), ("learned", learned), ("exact", WORLD.mask)):
         made, rate = augmented(mask, data, size.made, rng)
         rows = Transitions.concat(data, made.transitions)
-        confirmed = audit(made, WORLD.step).confirmed
-        say(_line(name, f"{len(rows):,}", f"{confirmed:.2%}", f"{rate:,.0f}", *_errors(curve(rows), alone)))
+        found = audit(made, WORLD.step)
+        looked_at[name] = made, found
+        say(
+            _line(
+                name,
+                f"{len(rows):,}",
+                f"{found.confirmed:.2%}",
+                f"{rate:,.0f}",
+                *_errors(curve(rows), alone),
+            )
+        )
     say(
         "\nconfirmed: share of the counterfactuals that the world says are true. Errors: of predicted changes in "
         f"{size.test:,} other\ntransitions, mean square over variance, at the best epoch and at the last; ratio: to no "
         "counterfactuals, last epoch."
     )
-    return report(
-        Path(folder) / "report.html", data, augmented(learned, data, size.made, rng)[0], learned, verdict, seed
-    )
+    return report(Path(folder) / "report.html", data, *looked_at["learned"], learned, verdict, seed)
 
 
 def learned_mask(data: Transitions, held: Transitions, rng: np.random.Generator) -> tuple[Threshold, str]:
@@ -95,7 +103,9 @@ def augmented(mask: MaskFn, data: Transitions, size: int, rng: np.random.Generat
     return made, size / (time.perf_counter() - start)
 
 
-def report(path: Path, data: Transitions, made: Counterfactuals, mask: MaskFn, verdict: str, seed: int) -> Path:
+def report(
+    path: Path, data: Transitions, made: Counterfactuals, found: Audit, mask: MaskFn, verdict: str, seed: int
+) -> Path:
     """Write the report on the counterfactuals of the learned mask."""
     return write_report(
         path,
@@ -104,7 +114,7 @@ def report(path: Path, data: Transitions, made: Counterfactuals, mask: MaskFn, v
         WORLD.factors,
         mask,
         rng=np.random.default_rng(seed),
-        audit=audit(made, WORLD.step),
+        audit=found,
         draw=lambda state, action, mask: draw_sprites(state, action=action, mask=mask),
         about={"command": "counterpoint demo", "seed": seed, "world": repr(WORLD), "learned mask": verdict},
     )

@@ -30,9 +30,7 @@ from torch import Tensor
 from counterpoint.core.arrays import Array, Floats
 from counterpoint.learn.fitting import flushed_denormals
 from counterpoint.learn.inputs import Batch, require_inputs
-from counterpoint.learn.learner import Fitted, Learner, require_choice, require_counts
-
-__all__ = ["Estimator", "Fitted", "NetworkEstimator", "require_choice", "require_counts"]
+from counterpoint.learn.learner import Learner
 
 _CHUNK_TOKENS = 16384  # tokens that are scored at once, which bounds memory
 

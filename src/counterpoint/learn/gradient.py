@@ -9,9 +9,10 @@ from torch.nn.functional import smooth_l1_loss
 
 from counterpoint.core.factors import Factorization
 from counterpoint.learn.density_network import steadier_as_changes
-from counterpoint.learn.estimator import NetworkEstimator, require_counts
+from counterpoint.learn.estimator import NetworkEstimator
 from counterpoint.learn.fitting import History, Task, torch_generator
 from counterpoint.learn.inputs import Batch, Scaling, node_columns
+from counterpoint.learn.learner import require_counts
 from counterpoint.learn.messages import Network, network_for
 from counterpoint.learn.networks import with_self_edges
 from counterpoint.learn.stages import in_stages, joined

@@ -9,9 +9,10 @@ from torch import Tensor
 from counterpoint.core.factors import Factorization
 from counterpoint.learn.densities import blend, kl_to_mixture, require_finest
 from counterpoint.learn.density_network import DensityNetwork
-from counterpoint.learn.estimator import NetworkEstimator, require_counts
+from counterpoint.learn.estimator import NetworkEstimator
 from counterpoint.learn.fitting import History, Task
 from counterpoint.learn.inputs import Batch, Scaling
+from counterpoint.learn.learner import require_counts
 from counterpoint.learn.networks import with_self_edges
 from counterpoint.learn.stages import in_stages
 

@@ -10,9 +10,10 @@ from torch import Tensor
 from counterpoint.core.factors import Factorization
 from counterpoint.learn.densities import Mixture, blend, mixture_kl, require_finest
 from counterpoint.learn.density_network import DensityNetwork
-from counterpoint.learn.estimator import NetworkEstimator, require_counts
+from counterpoint.learn.estimator import NetworkEstimator
 from counterpoint.learn.fitting import History, Task
 from counterpoint.learn.inputs import Batch, Scaling
+from counterpoint.learn.learner import require_counts
 from counterpoint.learn.messages import Parts, without
 from counterpoint.learn.networks import with_self_edges
 from counterpoint.learn.stages import GENTLE, in_stages

@@ -10,10 +10,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from counterpoint.core.factors import Factorization
-from counterpoint.learn.estimator import NetworkEstimator, require_counts
+from counterpoint.learn.estimator import NetworkEstimator
 from counterpoint.learn.features import Nodes, Seen, TypedMLP
 from counterpoint.learn.fitting import History, Task
 from counterpoint.learn.inputs import Batch, Scaling
+from counterpoint.learn.learner import require_counts
 from counterpoint.learn.stages import in_stages
 
 _LAYERS = 3  # hidden layers of a model of motion: walls are sharp

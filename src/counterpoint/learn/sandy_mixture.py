@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from counterpoint.core.factors import Factorization
-from counterpoint.learn.estimator import require_choice, require_counts
 from counterpoint.learn.fitting import History, Task
 from counterpoint.learn.inputs import Batch, Scaling, node_columns
+from counterpoint.learn.learner import require_choice, require_counts
 from counterpoint.learn.networks import add_identity, mlp
 from counterpoint.learn.predictor import Predictor
 from counterpoint.learn.stages import in_stages

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from counterpoint.core.factors import Factorization
-from counterpoint.learn.estimator import require_choice, require_counts
 from counterpoint.learn.inputs import Batch, Embedding, Scaling, Tokens
+from counterpoint.learn.learner import require_choice, require_counts
 from counterpoint.learn.networks import add_identity, mlp
 from counterpoint.learn.predictor import Predictor
 
