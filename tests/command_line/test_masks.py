@@ -1,5 +1,6 @@
 """The verbs that write reports, and those that learn masks and judge them."""
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -96,9 +97,13 @@ class TestMasks:
             def __str__(self):
                 return "the verdict"
 
-        for fine in (True, False):
-            monkeypatch.setattr(learn, "calibrate", lambda *_, fine=fine, **__: Verdict(fine))
-            assert run(capsys, "score-mask", mask, "data.parquet") == (0 if fine else 1, "the verdict\n", "")
+        def calibrate(*_, derive, **__):
+            return Verdict(derive is math.hypot)
+
+        monkeypatch.setattr(learn, "calibrate", calibrate)
+        assert run(capsys, "score-mask", mask, "data.parquet") == (1, "the verdict\n", "")
+        words = ("--derive", "math:hypot")  # is passed on
+        assert run(capsys, "score-mask", mask, "data.parquet", *words) == (0, "the verdict\n", "")
 
     @pytest.mark.parametrize(
         ("words", "message"),

@@ -13,6 +13,7 @@ from counterpoint.learn.gradient import ForwardEnsemble, predict
 from counterpoint.learn.inputs import Batch, Scaling
 from counterpoint.learn.networks import SELF
 from counterpoint.masks import Threshold
+from tests.learn import test_influence
 from tests.learn.test_estimator import make_data
 from tests.learn.test_masked import ALIKE, NETWORKS
 from tests.learn.test_sandy import EDGES, ONE_WAY, one_way
@@ -86,9 +87,10 @@ def test_smoothing_averages_over_points_and_members(rng):
 
 
 @NETWORKS
-def test_ragged_factors_save_load_and_seeds(rng, factors, tmp_path):
+@pytest.mark.parametrize("estimator", [TINY, test_influence.TINY], ids=lambda estimator: type(estimator).__name__)
+def test_ragged_factors_save_load_and_seeds(rng, estimator, factors, tmp_path):
     data = make_data(rng, factors=factors)
-    first, second = (TINY.fit(data, factors, rng=np.random.default_rng(3), progress=False) for _ in range(2))
+    first, second = (estimator.fit(data, factors, rng=np.random.default_rng(3), progress=False) for _ in range(2))
     scores = first.scores(data.state, data.action)
     assert scores.shape == (300, 4, 3)
     np.testing.assert_array_equal(scores, second.scores(data.state, data.action))

@@ -8,13 +8,11 @@ import pytest
 import torch
 
 from counterpoint import Factorization, Transitions
-from counterpoint.checks import check_mask_fn
-from counterpoint.learn import ActionInfluence, load
+from counterpoint.learn import ActionInfluence
 from counterpoint.learn.densities import Mixture, kl_to_mixture
 from counterpoint.learn.networks import SELF
 from counterpoint.masks import And, Constant, Threshold, Union
 from tests.learn.test_estimator import make_data
-from tests.learn.test_masked import NETWORKS
 
 FACTORS = Factorization.blocks(state={"boat": 1, "kite": 1}, action={"rudder": 1, "line": 1})
 TINY = ActionInfluence(actions=4, width=8, epochs=3)
@@ -84,18 +82,6 @@ def test_it_is_joined_to_other_masks(fitted):
     np.testing.assert_array_equal(joined[:, 2:], influence(data.state, data.action)[:, 2:])
     possible = Constant.edges(FACTORS, [("line", "kite")])
     assert not And(possible, influence)(data.state, data.action)[:, 2].any()
-
-
-@NETWORKS
-def test_ragged_factors_save_load_and_seeds(rng, factors, tmp_path):
-    data = make_data(rng, factors=factors)
-    first, second = (TINY.fit(data, factors, rng=np.random.default_rng(3), progress=False) for _ in range(2))
-    scores = first.scores(data.state, data.action)
-    assert scores.shape == (300, 4, 3)
-    np.testing.assert_array_equal(scores, second.scores(data.state, data.action))
-    first.save(tmp_path / "mask.safetensors")
-    np.testing.assert_array_equal(load(tmp_path / "mask.safetensors").scores(data.state, data.action), scores)
-    check_mask_fn(Threshold(first, 0.1), data, factors)
 
 
 def test_no_actions_is_an_error(rng):

@@ -36,6 +36,9 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
     arguments.add_world(verb)
     verb.add_argument("--labels", metavar="NPZ", help='an .npz file with the true edges, an array "mask" (B, N, n)')
     verb.add_argument("--tau", type=float, help="also judge the mask of this threshold; needs the true edges")
+    verb.add_argument(
+        "--derive", metavar="MODULE:FUNCTION", help="how derived columns follow from the others: state -> (B, derived)"
+    )
     verb.add_argument("--seed", type=int, default=0, help="of all randomness (0)")
 
 
@@ -48,7 +51,8 @@ def run(given: argparse.Namespace) -> int:
     if truth is None:
         if given.tau is not None:
             raise ValueError("--tau: a threshold of yours is judged by the true edges. Give --world or --labels.")
-        found = learn.calibrate(estimator, data, factors, rng=rng, progress=sys.stderr.isatty())
+        derive = given.derive and arguments.imported(given.derive)
+        found = learn.calibrate(estimator, data, factors, rng=rng, derive=derive, progress=sys.stderr.isatty())
         print(found)
         return 0 if found.fine else 1
     rows = np.linspace(0, len(data) - 1, min(len(data), MOST_ROWS)).astype(np.int64)

@@ -1,5 +1,6 @@
 """ResidualAttribution: what a factor does not do by itself, another one must have caused."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -110,9 +111,11 @@ class ResidualAttribution(NetworkEstimator):
             return network.motion_loss(batch, models)
 
         trained = nn.ModuleList(network.motion[model] for model in models)
-        history = in_stages(trained, loss, replace(task, name=f"{task.name}: motion"))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*the best weights are kept")  # without gates they are not
+            history = in_stages(trained, loss, replace(task, name=f"{task.name}: motion"))
         if history.stopped == "interrupted":
-            raise KeyboardInterrupt  # without gates nothing is of use
+            raise KeyboardInterrupt(f"{task.name}: interrupted before its gates were trained; nothing is kept.")
         return history
 
     def loss(self, network: "Attribution", batch: Batch, generator: torch.Generator) -> Tensor:  # noqa: ARG002
