@@ -8,63 +8,17 @@ import torch
 from torch import Tensor, nn
 
 from counterpoint.core.arrays import Floats
-from counterpoint.core.factors import Factorization
 from counterpoint.core.transitions import Transitions
 from counterpoint.learn.baseline import Baseline, chunks, train
+from counterpoint.learn.features import TypedMLP
 from counterpoint.learn.fitting import seeded
-from counterpoint.learn.inputs import Batch, Scaling, Tokens
+from counterpoint.learn.inputs import Batch
+from counterpoint.learn.relations import Relations
 
 _COMPONENTS, _WIDTH = 3, 64  # Gaussians of a mixture, hidden units
 _LOG_STD = (-5.0, 1.0)  # range of the logarithm of standard deviations
 _OUTLIER, _BROAD = 1e-3, 5.0  # weight and standard deviation of a component that bounds the density from below
 _FAR_LESS = 5.0  # nats
-_FAR, _CLOSE = 3.0, 0.05  # spreads of position; beyond and below these, distances are hardly told apart
-_TINY = 1e-6
-
-
-class Offsets(nn.Module):
-    """How each source lies to each target, now and one step ahead, and whether another target is nearer.
-
-    Ahead is where a factor would be by itself. Pairs without positions have zeros.
-    """
-
-    def __init__(self, factors: Factorization, scaling: Scaling) -> None:
-        super().__init__()
-        self.n, self.scaling = factors.n, scaling
-        places = [factors.positions.get(name) for name in factors.names]
-        self.axes = max((len(place.columns) for place in places if place is not None), default=0)
-        self.columns = torch.zeros(len(places), self.axes, dtype=torch.long)
-        self.scale, self.offset = torch.zeros(2, len(places), self.axes)
-        for node, place in enumerate(places):
-            if place is not None:
-                self.columns[node] = torch.tensor(place.columns) + (0 if node < self.n else factors.state_width)
-                self.scale[node], self.offset[node] = torch.tensor(place.scale), torch.tensor(place.offset)
-        placed = torch.tensor([place is not None for place in places])
-        self.both = placed[:, None] & placed[: self.n] & ~torch.eye(len(places), self.n, dtype=torch.bool)
-        spread = torch.tensor([*scaling.state.std, *scaling.action.std])[self.columns] * self.scale
-        self.unit = spread[placed].square().mean().sqrt() if self.axes else torch.ones(())
-        self.width = 3 * (2 * self.axes + 2) + 1
-
-    def forward(self, batch: Batch, alone: Tensor) -> Tensor:
-        """Return features of all pairs, (B, N, n, width), given the changes of each factor by itself, (B, S)."""
-        true = self.scaling.original(batch)
-        here = self._places(true.state, true.action)
-        ahead = self._places(true.state + self.scaling.change.undo(alone), true.action)
-        features = []
-        for source, target in ((here, here), (ahead, ahead), (here, ahead)):
-            offset = source.unsqueeze(2) - target[:, None, : self.n]
-            distance = (offset.square().sum(dim=-1, keepdim=True) + _TINY).sqrt()
-            features += [offset.clamp(-_FAR, _FAR), _magnified(offset), distance.clamp(max=_FAR), distance.log()]
-        now = (here.unsqueeze(2) - here[:, None, : self.n]).norm(dim=-1)
-        others = self.both.unsqueeze(1) & ~torch.eye(self.n, dtype=torch.bool)  # (N, n, n)
-        rival = now.unsqueeze(2).masked_fill(~others, _FAR).amin(dim=-1)
-        features.append(_magnified(now - rival).unsqueeze(-1))
-        return torch.cat(features, dim=-1) * self.both.unsqueeze(-1)
-
-    def _places(self, state: Tensor, action: Tensor) -> Tensor:
-        """Return where the nodes are, (B, N, axes), in units of the spread of all positions."""
-        place: Tensor = torch.cat([state, action], dim=1)[:, self.columns] * self.scale + self.offset
-        return place / self.unit
 
 
 class ForwardNetwork(nn.Module):
@@ -73,25 +27,25 @@ class ForwardNetwork(nn.Module):
     def __init__(self, baseline: Baseline) -> None:
         super().__init__()
         self.baseline = baseline  # no module itself, so it is not trained further
-        self.tokens = Tokens(baseline.factors, "typed")
-        self.offsets = Offsets(baseline.factors, baseline.scaling)
-        size, outputs = self.tokens.width, _COMPONENTS * (1 + 2 * self.tokens.width)
-        self.message = _layers(2 * size + self.offsets.width)
-        self.head = nn.Sequential(_layers(2 * size + _WIDTH), nn.Linear(_WIDTH, outputs))
+        self.relations = Relations(baseline.factors, baseline.scaling)
+        nodes = self.relations.nodes
+        outputs = _COMPONENTS * (1 + 2 * nodes.width)
+        self.message = TypedMLP(nodes.pair_kind, [self.relations.width, _WIDTH, _WIDTH])
+        self.head = TypedMLP(nodes.kind[: nodes.n], [2 * nodes.width + _WIDTH, _WIDTH, _WIDTH, outputs])
 
     def log_prob(self, batch: Batch) -> Tensor:
         """Return the log density of each target's change, (B, n)."""
-        n, real = self.tokens.n, self.tokens.real[: self.tokens.n, None].float()
+        nodes = self.relations.nodes
         with torch.no_grad():
             alone = self.baseline.network(batch)
-        tokens, own = self.tokens.pack(batch.state, batch.action), self.tokens.pack_state(alone)
-        pairs = tokens.unsqueeze(2).expand(-1, -1, n, -1), tokens[:, None, :n].expand(-1, tokens.shape[1], -1, -1)
-        messages = self.message(torch.cat([*pairs, self.offsets(batch, alone)], dim=-1))
-        others = ~torch.eye(*messages.shape[1:3], dtype=torch.bool).unsqueeze(-1)
-        out = self.head(torch.cat([tokens[:, :n], own, (messages * others).sum(dim=1)], dim=-1))
+        pack, real = nodes.packing.pack_state, nodes.real.unsqueeze(1)
+        messages = torch.relu(self.message(self.relations(batch)))  # (B, P, width), target by target
+        received = messages.reshape(len(batch), nodes.n, nodes.count - 1, _WIDTH).sum(dim=2)
+        tokens, own = nodes.see(batch).tokens[:, : nodes.n], pack(alone)
+        out = self.head(torch.cat([tokens, own, received], dim=-1))
         weight, rest = out.split([_COMPONENTS, out.shape[-1] - _COMPONENTS], dim=-1)
         mean, log_std = rest.unflatten(-1, (2, _COMPONENTS, -1)).unbind(dim=-3)  # (B, n, components, W)
-        value = self.tokens.pack_state(batch.target("change")).unsqueeze(-2)
+        value = pack(batch.target("change")).unsqueeze(-2)
         each = _log_normal(value - own.unsqueeze(-2) - mean, (log_std - 1.0).clamp(*_LOG_STD))
         inside = torch.logsumexp(weight.log_softmax(dim=-1) + (each * real).sum(dim=-1), dim=-1)
         outside = (_log_normal(value, torch.tensor(math.log(_BROAD))) * real).sum(dim=(-2, -1))
@@ -110,6 +64,7 @@ class Forward:
         with seeded(rng):
             network = ForwardNetwork(baseline)
         rows = baseline.scaling.batch(data.state, data.action, data.next_state)
+        network.relations.observe(rows)
         train(network, lambda batch, _: -network.log_prob(batch).mean(), rows, rng)
         return cls(network)
 
@@ -133,15 +88,6 @@ def implausible(before: Floats, after: Floats) -> Floats:
     """
     lost = before - after
     return 1.0 * (lost > _FAR_LESS) - 1.0 * (lost < -_FAR_LESS)
-
-
-def _layers(inputs: int) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(inputs, _WIDTH), nn.SiLU(), nn.Linear(_WIDTH, _WIDTH), nn.SiLU())
-
-
-def _magnified(values: Tensor) -> Tensor:
-    """Return values on a scale on which small ones are told apart and large ones are not."""
-    return 0.5 * torch.asinh(values / _CLOSE)
 
 
 def _log_normal(value: Tensor, log_std: Tensor) -> Tensor:
