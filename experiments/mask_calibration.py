@@ -30,7 +30,7 @@ from experiments import mask_calibration_report, rows
 
 FOLDER = Path(__file__).parent / "results" / "mask_calibration"
 WORLDS: dict[str, Any] = {"sprites": Sprites(noise_std=0.0), "pong": Pong()}
-LEARNED = ("ResidualAttribution", "SandyTransformer")
+LEARNED = ("ResidualAttribution",)  # of others see mask_roc
 MADE = ("blurred", "noisy")
 BROKEN = ("random", "transposed", "identity")
 

@@ -30,11 +30,13 @@ def test_presets_begin_with_what_needs_no_model():
     assert len(list(online_sprites.runs("paper"))) == 8 * 4 * 3
 
 
-@pytest.mark.parametrize("arm", ["td3", "coda"])
+@pytest.mark.parametrize("arm", online_sprites.ARMS)
 def test_the_smoke_preset_runs(arm, tmp_path, monkeypatch):
+    monkeypatch.setattr(online_sprites, "MODELS", tmp_path)
     config = replace(TINY, arm=arm)
     with rows.recording(tmp_path / f"{config.name}.jsonl", config) as write:
         online_sprites.work(config, write)
+    online_sprites.pretrained.cache_clear()
     measured = rows.read(tmp_path / f"{config.name}.jsonl")[1]
     assert [row["step"] for row in measured] == [0, 200, 400, 600]
     assert all(0 <= row["reward"] <= 1 for row in measured)
@@ -42,6 +44,7 @@ def test_the_smoke_preset_runs(arm, tmp_path, monkeypatch):
         last = measured[-1]
         assert last["confirmed"] >= 0.99
         assert last["share"] == pytest.approx(last["made"] / (last["made"] + 600), abs=0.02)
+    assert len(list(tmp_path.glob("SandyTransformer_600_16_2.safetensors"))) == (arm in online_sprites.NEED_MODEL)
 
 
 def test_arms_with_a_model_run_with_any_that_scores_and_predicts(monkeypatch):
@@ -61,11 +64,6 @@ def test_arms_with_a_model_run_with_any_that_scores_and_predicts(monkeypatch):
         config = replace(TINY, arm=arm, steps=400, warm_up=400)
         online_sprites.work(config, lambda into=written, **row: into.append(row))
         assert written[-1][figure] == pytest.approx(value, abs=0.01)
-
-
-def test_an_arm_without_its_model_says_why():
-    assert online_sprites.missing(TINY) is None
-    assert "has no Oracle yet" in online_sprites.missing(replace(TINY, arm="learned", estimator="Oracle"))
 
 
 def test_evaluation_is_a_function_of_seed_and_step():
