@@ -40,13 +40,14 @@ def header(config: Any) -> Row:
 
 
 def commit() -> str:
-    """Return the commit, with ``+`` if the working copy differs from it."""
+    """Return the commit, with ``+`` if the working copy differs from it by more than results."""
     here = Path(__file__).parent
 
     def git(*words: str) -> str:
         return subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603, S607
 
-    return (git("rev-parse", "--short", "HEAD") or "unknown") + ("+" if git("status", "--porcelain") else "")
+    changed = git("status", "--porcelain", ":/", ":!results")
+    return (git("rev-parse", "--short", "HEAD") or "unknown") + ("+" if changed else "")
 
 
 @contextmanager
