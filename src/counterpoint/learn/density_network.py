@@ -91,7 +91,7 @@ class DensityNetwork(nn.Module):
             many = given.repeat(len(values), 1, 1)  # (draws, B, S + A)
             many[:, :, own] = values[:, None]
             state, action = torch.split(many.flatten(0, 1), [batch.state.shape[1], batch.action.shape[1]], dim=1)
-            found = self.densities(self.encode(Batch(state, action)).total)
+            found = self.densities(self.network.total(Batch(state, action)))
             parts.append([torch.stack(torch.split(part, len(batch), dim=1), dim=2).flatten(2, 3) for part in found])
         weight, mean, log_std = (torch.cat(part, dim=2) for part in zip(*parts, strict=True))
         return Mixture(weight - math.log(len(self.drawn)), mean, log_std)

@@ -143,4 +143,4 @@ class ForwardEnsemble(nn.Module):
 
 def predict(member: Network, batch: Batch) -> Tensor:
     """Return a model's predictions, (n, B, D)."""
-    return member.head(member.encode(batch).total)
+    return member.head(member.total(batch))

@@ -71,7 +71,7 @@ class ActionInfluence(NetworkEstimator):
 
     def loss(self, network: DensityNetwork, batch: Batch, generator: torch.Generator) -> Tensor:  # noqa: ARG002
         """Return the mean negative log-likelihood."""
-        predicted = network.densities(network.encode(batch).total)
+        predicted = network.densities(network.network.total(batch))
         return -predicted.log_prob(network.target(batch), network.real).mean()
 
     def train(self, network: DensityNetwork, task: Task) -> History:
@@ -81,7 +81,7 @@ class ActionInfluence(NetworkEstimator):
 
     def edges(self, network: DensityNetwork, batch: Batch) -> Tensor:
         """Return the influence in the rows of action factors, (B, N, n)."""
-        taken = network.densities(network.encode(batch).total)
+        taken = network.densities(network.network.total(batch))
         scores = batch.state.new_zeros(len(batch), network.nodes, network.n)
         for node in range(network.n, network.nodes):
             everything = blend(taken, network.redrawn(batch, node), share=1.0 / (self.actions + 1.0))

@@ -64,7 +64,7 @@ class MaskedLikelihood(NetworkEstimator):
 
     Time: training and scoring are linear in the rows. For each row training takes N·n messages and 1.5 n
     predictions, scoring ``N * (draws + 1)`` times as many. 40,000 rows of four sprites take about five
-    minutes of one core, and scores of 10,000 about 45 seconds; fewer ``draws`` are quicker and less exact.
+    minutes of one core, and scores of 10,000 about 35 seconds; fewer ``draws`` are quicker and less exact.
     """
 
     uses_next_state: bool = True  # type: ignore[misc]
@@ -169,7 +169,7 @@ class MaskedNetwork(DensityNetwork):
         likelihood, error = [], []
         with torch.no_grad():
             for part in batch.chunks(_CHUNK):
-                found, value = self.densities(self.encode(part).total), self.target(part)
+                found, value = self.densities(self.network.total(part)), self.target(part)
                 likelihood.append(found.blurred(self.tolerance).log_prob(value, self.real))
                 error.append((value - found.expectation()).abs())
         return torch.cat(likelihood, dim=1), torch.cat(error, dim=1)

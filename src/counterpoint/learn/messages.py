@@ -51,11 +51,19 @@ class Messages(nn.Module):
 
     def encode(self, batch: Batch) -> Parts:
         """Return what each source tells each target."""
-        nodes = self.relations.nodes
-        own = self.own(nodes.see(batch).tokens[:, : nodes.n].transpose(0, 1))
-        messages = self.second(silu(self.first(self.relations(batch).transpose(0, 1))))  # (P, B, width)
+        nodes, (own, messages) = self.relations.nodes, self._told(batch)
         each = messages.new_zeros(nodes.count, *own.shape).index_put((nodes.source, nodes.target), messages)
         return Parts(own + each.sum(0), each)
+
+    def total(self, batch: Batch) -> Tensor:
+        """Return the sum of what all sources tell each target, (n, B, width)."""
+        own, messages = self._told(batch)
+        return own + messages.reshape(len(own), -1, *own.shape[1:]).sum(1)  # pairs are in the order of targets
+
+    def _told(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return what each target knows of itself, (n, B, width), and what it is told by others, (P, B, width)."""
+        own = self.own(self.relations.nodes.see(batch).tokens[:, : self.relations.nodes.n].transpose(0, 1))
+        return own, self.second(silu(self.first(self.relations(batch).transpose(0, 1))))
 
     def head(self, total: Tensor) -> Tensor:
         """Return the outputs for each target, (n, B, outputs)."""
@@ -91,6 +99,10 @@ class Trunk(nn.Module):
         tokens = self.tokens.pack(batch.state, batch.action).transpose(0, 1)
         each = self.first(torch.cat([tokens, tokens.square()], dim=-1)).unsqueeze(1)
         return Parts(each.sum(0), each)
+
+    def total(self, batch: Batch) -> Tensor:
+        """Return the sum of what all sources contribute, (1, B, width)."""
+        return self.encode(batch).total
 
     def head(self, total: Tensor) -> Tensor:
         """Return the outputs for each target, (n, B, outputs)."""
