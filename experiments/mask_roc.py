@@ -181,7 +181,7 @@ def swaps(found: Audit, scores: Floats, truth: Bools) -> Iterator[rows.Row]:
 def label_free(found: Audit, data: Transitions, rng: np.random.Generator) -> rows.Row:
     """Choose a threshold without labels, and audit it."""
     try:
-        chosen = learn.calibrate(found.fitted, data, found.place.factors, rng=rng)
+        chosen = learn.calibrate(found.fitted, data, found.place.factors, rng=rng, progress=False)
     except ValueError as error:
         return {"calibrated": False, "verdict": str(error)}
     row: rows.Row = {"calibrated": True, "tau": chosen.tau, "wrong": chosen.wrong.value, "low": chosen.wrong.low}
