@@ -90,6 +90,8 @@ def _label_free(groups: Groups) -> str:
     lines = []
     for (world, estimator), mine in groups.items():
         free = [run.free for run in mine if run.free]
+        if not free:
+            continue
         known = [row for row in free if row["calibrated"]]
         wrong = [1 - row["confirmed"] for row in known if row["confirmed"] is not None]
         shown = [
@@ -98,7 +100,7 @@ def _label_free(groups: Groups) -> str:
             pages.spread([row["relative_yield"] for row in known], ".0%"),
         ]
         fine = f"{sum(bool(row.get('fine')) for row in free)} of {len(free)}"
-        lines.append((world, estimator, fine, *shown, free[0]["verdict"] if free else "–"))
+        lines.append((world, estimator, fine, *shown, free[0]["verdict"]))
     return pages.table(head, lines)
 
 

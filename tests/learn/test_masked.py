@@ -179,6 +179,16 @@ def test_ragged_factors_save_load_and_seeds(rng, factors, tmp_path):
     check_mask_fn(Threshold(first, 1.0), data, factors)
 
 
+@NETWORKS
+def test_a_component_that_drifted_away_does_no_harm(rng, factors):
+    """One that is never needed may get any standard deviation; squared it must not overflow."""
+    data = make_data(rng, factors=factors)
+    fitted = TINY.fit(data, factors, rng=rng, progress=False)
+    with torch.no_grad():
+        fitted.learned().network.network.last.bias.fill_(80.0)
+    assert np.isfinite(fitted.scores(data.state, data.action, data.next_state)).all()
+
+
 def test_scores_do_not_depend_on_their_company(rng):
     """More rows than are scored at once."""
     data = make_data(rng, rows=200)

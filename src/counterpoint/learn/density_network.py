@@ -13,6 +13,7 @@ from counterpoint.learn.inputs import Batch, Scaling, node_columns
 from counterpoint.learn.messages import Parts, network_for
 
 _CHUNK = 4096  # rows that are predicted at once
+_BROADEST = math.log(100.0)  # of a component, in those of the target; one that is never needed would drift away
 
 
 class DensityNetwork(nn.Module):
@@ -76,7 +77,7 @@ class DensityNetwork(nn.Module):
         """Return the predictions that follow from a sum of contributions, (n, B)."""
         k, d = self.components, self.columns
         weight, mean, spread = torch.split(self.network.head(total), [k, k * d, k * d], dim=-1)
-        log_std = self.floor + softplus(spread - self.floor - 1.0)
+        log_std = (self.floor + softplus(spread - self.floor - 1.0)).clamp(max=_BROADEST)
         shape = (*weight.shape, d)
         return Mixture(weight.log_softmax(-1), mean.reshape(shape), log_std.reshape(shape))
 
