@@ -319,6 +319,17 @@ def test_a_baseline_knows_what_moves_a_factor_always(rng):
     assert np.median(undisturbed, axis=0).max() < 0.02
 
 
+def test_what_a_policy_looks_at_is_not_what_moves_a_factor(rng):
+    """The player follows the ball, so the ball tells as much as the action does; still the action moves the paddle."""
+    factors = Factorization.blocks(state={"paddle": 1, "ball": 1}, action={"motor": 1})
+    state = rng.uniform(-1, 1, (1500, 2))
+    action = np.tanh(2.0 * (state[:, 1:] - state[:, :1])) + 0.01 * rng.normal(size=(1500, 1))
+    next_state = state + np.concatenate([0.3 * action, 0.1 * np.sin(3.0 * state[:, 1:])], axis=1)
+    data = Transitions(state, action, np.zeros(1500), next_state, np.zeros(1500, bool))
+    always = Baseline.fit(data, factors, rng).always
+    np.testing.assert_array_equal(always, [[False, False], [False, False], [True, False]])
+
+
 def test_what_is_implausible_changes_sign_with_its_direction(rng):
     before, after = rng.normal(0, 10, (2, 5000))
     lost = implausible(before, after)

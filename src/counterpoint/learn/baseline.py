@@ -25,7 +25,6 @@ _MOST_ROWS = 20_000  # transitions that one model is fitted to, at the most
 _CHUNK, _BATCH, _WIDTH = 8192, 128, 64  # rows at once, rows of a minibatch, hidden units
 _WELL_PREDICTED = 0.05  # a median residual below this share of the change's spread needs no further sources
 _ALWAYS = 2.0  # a source moves a target always if the median residual grows by this factor without it
-_FINEST = 1e-4  # smallest unit of a residual, in standard deviations of the change: above rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,23 +214,36 @@ def _worst(network: PerType, group: Group, rows: Batch) -> float:
 def _always(group: Group, rows: Batch, factors: Factorization, rng: np.random.Generator) -> tuple[int, ...]:
     """Return the sources without which a group is predicted much worse in most rows.
 
-    Sources are tried that are the only ones of their type; each is shuffled among the rows in turn.
+    Sources are tried that are the only ones of their type. One that a model relies on, so that shuffling
+    it among the rows does harm, may still be dispensable: where a policy looks at the ball, the ball
+    says what the action says. So models are fitted without each of them, state factors first.
     """
     kinds = [factors.types[name] for name in factors.names]
     known = {*group.nodes, *group.parents}
     tried = [node for node, kind in enumerate(kinds) if kinds.count(kind) == 1 and node not in known]
     if not tried:
         return ()
-    network = _fitted([group.given((*group.parents, *tried), factors)], rows, rng)
-    ordinary = max(_worst(network, group, rows), _FINEST)
+    network = _given(group, tried, rows, factors, rng)
+    most = max(_ALWAYS * _worst(network, group, rows), _WELL_PREDICTED)
     order = torch.from_numpy(rng.permutation(len(rows)))
-    needed = []
-    for node in tried:
-        columns = torch.tensor(columns_of(factors, node))
-        both = torch.cat([rows.state, rows.action], dim=1)
-        both[:, columns] = both[order][:, columns]
-        width = rows.state.shape[1]
-        shuffled = replace(rows, state=both[:, :width], action=both[:, width:])
-        if _worst(network, group, shuffled) > _ALWAYS * ordinary:
-            needed.append(node)
+    needed = [node for node in tried if _worst(network, group, _shuffled(rows, node, order, factors)) > most]
+    for node in tuple(needed):
+        others = [other for other in needed if other != node]
+        if _worst(_given(group, others, rows, factors, rng), group, rows) <= most:
+            needed = others
     return tuple(needed)
+
+
+def _given(
+    group: Group, parents: Sequence[int], rows: Batch, factors: Factorization, rng: np.random.Generator
+) -> PerType:
+    """Return a network of one group, fitted with these parents besides those that it has."""
+    return _fitted([group.given((*group.parents, *parents), factors)], rows, rng)
+
+
+def _shuffled(rows: Batch, node: int, order: Tensor, factors: Factorization) -> Batch:
+    """Return the rows with the columns of a node from other rows."""
+    columns, width = torch.tensor(columns_of(factors, node)), rows.state.shape[1]
+    both = torch.cat([rows.state, rows.action], dim=1)
+    both[:, columns] = both[order][:, columns]
+    return replace(rows, state=both[:, :width], action=both[:, width:])

@@ -73,7 +73,8 @@ def weigh(wrong: Estimate, accepted: float, target: float, far: Estimate, surpri
     if far.low > max(wrong.high, target) + _SLACK:
         return False, (
             f"do not augment: {about} by their surprises, but {far.value:.1%} are implausible to an independent "
-            "forward model. The mask misses an influence that is there all the time."
+            "forward model. Either the mask misses an influence that is there all the time, or something else ties "
+            "factors together in this data: a policy that looks at them, or a cause that was not recorded."
         )
     return True, f"{about}; yield {accepted:.0%}; fine"
 
