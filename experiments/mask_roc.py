@@ -40,6 +40,7 @@ ESTIMATORS = (
 CALIBRATED = ("SandyTransformer", "ResidualAttribution")  # where the threshold is chosen without labels, too
 MISS_RATES = (0.2, 0.1, 0.05, 0.02, 0.01, 0.005)
 GRID = np.linspace(0.0, 1.0, 101)  # false-positive rates at which ROC curves are averaged
+AUTHORS_TAU = 0.05  # of the transformer on sprites
 STEPS = 60  # of the trajectory that is drawn
 
 
@@ -96,7 +97,8 @@ def work(config: Config, write: rows.Write) -> None:
     scores = fitted.scores(test.state, test.action, test.next_state)
     truth = place.mask(test.state, test.action, test.noise)
     found = Audit.of(fitted, config)
-    for row in (*accuracy(scores, truth, rng), *swaps(found, scores, truth)):
+    widths = [len(columns) for columns in (*place.factors.state.values(), *place.factors.action.values())]
+    for row in (*accuracy(scores, truth, rng), by_columns(scores, truth, widths), *swaps(found, scores, truth)):
         write(**row)
     if config.calibrate:
         write(**label_free(found, validation, rng))
@@ -121,6 +123,19 @@ def accuracy(scores: Floats, truth: Bools, rng: np.random.Generator) -> Iterator
             found = bootstrap(auc, scores, truth, rng=rng, resamples=50)
             row |= {"low": found.low, "high": found.high}
         yield row
+
+
+def by_columns(scores: Floats, truth: Bools, widths: list[int]) -> rows.Row:
+    """Measure as the authors' code does, where an edge between factors is one between all of their columns.
+
+    Precision and recall are those of the threshold that they chose for the transformer.
+    """
+    sources, targets = np.array(widths), np.array(widths[: truth.shape[2]])
+    wide = [np.repeat(np.repeat(each, sources, axis=1), targets, axis=2) for each in (scores, truth)]
+    found, weights = scores > AUTHORS_TAU, np.outer(sources, targets)
+    hits, claims, edges = (int((weights * mask).sum()) for mask in (found & truth, found, truth))
+    precision, recall = hits / max(claims, 1), hits / max(edges, 1)
+    return {"kind": "columns", "auc": auc(*wide, "all"), "precision": precision, "recall": recall}
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,7 +34,7 @@ def test_a_run_measures_what_the_report_shows(tmp_path, capsys):
     docs.mkdir()
     (docs / "masks.md").write_text(f"# Words\n{pages.BEGIN}\nold\n{pages.END}\nmore words\n")
     sprites = one("sprites", "SandyTransformer", folder, width=16)
-    assert set(sprites.kinds) == {"all", "off-diagonal", "object-object", "action-object"}
+    assert set(sprites.kinds) == {"all", "off-diagonal", "object-object", "action-object", "columns"}
     assert sprites.figure("off-diagonal", "low") <= sprites.figure("off-diagonal", "auc")
     assert sprites.figure("off-diagonal", "auc") <= sprites.figure("off-diagonal", "high")
     curve = sprites.kinds["all"]["roc"]
@@ -55,6 +55,17 @@ def test_a_run_measures_what_the_report_shows(tmp_path, capsys):
     assert f"{sprites.figure('all', 'auc'):.4f}" in page
     assert {path.name for path in docs.iterdir()} == {"masks.md", "masks-roc.png", "masks-trajectory.png"}
     assert page.split(pages.BEGIN)[1].split(pages.END)[0].strip() in capsys.readouterr().out
+
+
+def test_counted_by_columns_an_edge_weighs_what_its_block_holds():
+    scores = np.array([[[3.0, 0.0], [1.0, 2.0], [0.5, 1.5]]])
+    truth = np.array([[[True, False], [False, True], [True, False]]])
+    alone = mask_roc.by_columns(scores, truth, [1, 1, 1])["auc"]
+    wide = mask_roc.by_columns(scores, truth, [3, 1, 2])
+    assert alone == pytest.approx((3 + 3 + 1) / 9)  # of three edges, one outscores only one of the three others
+    weights, others = (9 * 1.0, 1 * 1.0, 6.0), (3.0, 3.0, 2.0)  # blocks of edges, and of no edges by their score
+    assert wide["auc"] == pytest.approx(((weights[0] + weights[1]) * sum(others) + weights[2] * others[0]) / (16 * 8))
+    assert (wide["precision"], wide["recall"]) == (16 / (16 + 3 + 2), 1.0)
 
 
 def test_a_folder_without_runs_says_how_to_start_some(tmp_path):
