@@ -29,7 +29,7 @@ from counterpoint.worlds import Pong, Sprites, collect, pong_policy, uniform_pol
 from experiments import mask_calibration_report, rows
 
 FOLDER = Path(__file__).parent / "results" / "mask_calibration"
-WORLDS: dict[str, Any] = {"sprites": Sprites(noise_std=0.0), "pong": Pong()}
+WORLDS: dict[str, Any] = {"sprites": Sprites(noise_std=0.0), "sprites-noise": Sprites(), "pong": Pong()}
 LEARNED = ("ResidualAttribution",)  # of others see mask_roc
 MADE = ("blurred", "noisy")
 BROKEN = ("random", "transposed", "identity")
@@ -69,7 +69,7 @@ def runs(preset: str, estimators: Sequence[str] = ()) -> Iterator[Config]:
 def record(config: Config, part: int, size: int) -> Transitions:
     """Record transitions: part 0 to calibrate with, 1 for the truth, 2 to learn from."""
     world, rng = WORLDS[config.world], np.random.default_rng([config.seed, part])
-    if config.world == "sprites":
+    if config.world != "pong":
         return collect(world, uniform_policy(world), size, rng)
     policy = partial(pong_policy, noise_level=0.5)
     length = {"episode_length": world.length, "points": world.points, "reset_probability": 0.0}

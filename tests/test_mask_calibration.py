@@ -20,9 +20,9 @@ SMOKE = mask_calibration.PRESETS["smoke"][2]
 
 def test_presets_have_each_estimator_on_each_world():
     configs = list(mask_calibration.runs("laptop"))
-    assert len({config.name for config in configs}) == len(configs) == 6 * 2 * 3
+    assert len({config.name for config in configs}) == len(configs) == 6 * 3 * 3
     assert {config.seed for config in configs} == {100, 101, 102}
-    assert [config.estimator for config in mask_calibration.runs("smoke", ["noisy"])] == ["noisy"] * 2
+    assert [config.estimator for config in mask_calibration.runs("smoke", ["noisy"])] == ["noisy"] * 3
 
 
 @pytest.mark.parametrize("world", mask_calibration.WORLDS)
