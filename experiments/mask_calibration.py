@@ -7,7 +7,7 @@
 share of wrong counterfactuals is written down beside the truth: counterfactuals made with that threshold from
 other recordings, put back into the world. Estimators are learned ones; two made from the exact mask, so that their
 quality is known (``blurred`` is unsure near the borders of contacts, ``noisy`` everywhere); and three broken ones
-that must be refused. The method was developed on the data seeds 0 to 2; the presets use others.
+that must be refused. The method was developed on data seeds below 10; the presets use others.
 """
 
 import argparse
