@@ -130,12 +130,12 @@ def by_columns(scores: Floats, truth: Bools, widths: list[int]) -> rows.Row:
 
     Precision and recall are those of the threshold that they chose for the transformer.
     """
-    sources, targets = np.array(widths), np.array(widths[: truth.shape[2]])
-    wide = [np.repeat(np.repeat(each, sources, axis=1), targets, axis=2) for each in (scores, truth)]
-    found, weights = scores > AUTHORS_TAU, np.outer(sources, targets)
-    hits, claims, edges = (int((weights * mask).sum()) for mask in (found & truth, found, truth))
-    precision, recall = hits / max(claims, 1), hits / max(edges, 1)
-    return {"kind": "columns", "auc": auc(*wide, "all"), "precision": precision, "recall": recall}
+    targets = widths[: truth.shape[2]]
+    wide, edges = (np.repeat(np.repeat(each, widths, axis=1), targets, axis=2) for each in (scores, truth))
+    found = wide > AUTHORS_TAU
+    hits = int((found & edges).sum())
+    precision, recall = hits / max(int(found.sum()), 1), hits / max(int(edges.sum()), 1)
+    return {"kind": "columns", "auc": auc(wide, edges, "all"), "precision": precision, "recall": recall}
 
 
 @dataclass(frozen=True, eq=False)
