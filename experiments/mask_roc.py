@@ -13,7 +13,7 @@ stopping is real, and the transformer's mask is read the right way round.
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -97,8 +97,11 @@ def work(config: Config, write: rows.Write) -> None:
     scores = fitted.scores(test.state, test.action, test.next_state)
     truth = place.mask(test.state, test.action, test.noise)
     found = Audit.of(fitted, config)
-    widths = [len(columns) for columns in (*place.factors.state.values(), *place.factors.action.values())]
-    for row in (*accuracy(scores, truth, rng), by_columns(scores, truth, widths), *swaps(found, scores, truth)):
+    for row in (
+        *accuracy(scores, truth, rng),
+        by_columns(scores, truth, place.factors.widths),
+        *swaps(found, scores, truth),
+    ):
         write(**row)
     if config.calibrate:
         write(**label_free(found, validation, rng))
@@ -125,7 +128,7 @@ def accuracy(scores: Floats, truth: Bools, rng: np.random.Generator) -> Iterator
         yield row
 
 
-def by_columns(scores: Floats, truth: Bools, widths: list[int]) -> rows.Row:
+def by_columns(scores: Floats, truth: Bools, widths: Sequence[int]) -> rows.Row:
     """Measure as the authors' code does, where an edge between factors is one between all of their columns.
 
     Precision and recall are those of the threshold that they chose for the transformer.

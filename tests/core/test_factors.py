@@ -12,6 +12,7 @@ def test_blocks_are_consecutive():
     assert dict(f.state) == {"a": (0, 1), "b": (2, 3, 4)}
     assert dict(f.action) == {"u": (0,), "v": (1, 2)}
     assert (f.n, f.m, f.names) == (2, 2, ("a", "b", "u", "v"))
+    assert f.widths == (2, 3, 1, 2)
     assert (f.state_width, f.action_width, f.noise_width) == (5, 3, 2)
     assert f.state_owner.tolist() == [0, 0, 1, 1, 1]
     assert f.action_owner.tolist() == [2, 3, 3]

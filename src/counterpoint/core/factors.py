@@ -98,6 +98,11 @@ class Factorization:
         """Names of the nodes: state factors, then action factors."""
         return (*self.state, *self.action)
 
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        """Number of columns of each node, in the order of `names`."""
+        return tuple(map(len, (*self.state.values(), *self.action.values())))
+
     @property
     def state_width(self) -> int:
         """Number of columns of a state, derived ones included (``S``)."""

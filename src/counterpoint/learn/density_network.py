@@ -46,8 +46,7 @@ class DensityNetwork(nn.Module):
         self.network = network_for(factors, scaling, components * (1 + 2 * self.columns), width)
         self.real = self.network.tokens.real[: self.n, None, : self.columns].float()
         self.changes = steadier_as_changes(factors, scaling)
-        widths = [len(own) for own in (*factors.state.values(), *factors.action.values())]
-        self.owned = torch.split(torch.from_numpy(node_columns(factors)), widths)
+        self.owned = torch.split(torch.from_numpy(node_columns(factors)), list(factors.widths))
         self.register_buffer("drawn", torch.zeros(draws, factors.state_width + factors.action_width))
 
     def observe(self, batch: Batch, rng: np.random.Generator) -> None:

@@ -110,14 +110,13 @@ class ForwardEnsemble(nn.Module):
     def __init__(self, factors: Factorization, scaling: Scaling, settings: InputGradient) -> None:
         super().__init__()
         self.n, self.nodes, self.state_width = factors.n, factors.n + factors.m, factors.state_width
-        self.widths = [len(own) for own in factors.state.values()]
+        self.widths = factors.widths[: factors.n]
         outputs, count = max(self.widths), settings.members
         self.models = [network_for(factors, scaling, outputs, settings.width) for _ in range(count)]
         self.members = nn.ModuleList(self.models)  # the same ones, for training and storage
         self.tokens, self.changes = self.models[0].tokens, steadier_as_changes(factors, scaling)
         self.columns = torch.from_numpy(node_columns(factors))
-        sizes = [len(own) for own in (*factors.state.values(), *factors.action.values())]
-        self.owners = torch.repeat_interleave(torch.arange(self.nodes), torch.tensor(sizes))
+        self.owners = torch.repeat_interleave(torch.arange(self.nodes), torch.tensor(factors.widths))
         self.register_buffer("cloud", torch.zeros(settings.samples, factors.state_width + factors.action_width))
 
     def error(self, member: Network, batch: Batch) -> Tensor:

@@ -210,7 +210,7 @@ def _require_variety(space: str, values: Array, owner: Ints, factors: Factorizat
 
 def _starts(factors: Factorization, embedding: Embedding) -> list[int]:
     """Return the first feature of each node's columns within its token."""
-    widths = [len(columns) for columns in (*factors.state.values(), *factors.action.values())]
+    widths = factors.widths
     if embedding in ("padded", "marked"):
         return [0] * len(widths)
     if embedding == "blocks":
@@ -223,9 +223,10 @@ def _starts(factors: Factorization, embedding: Embedding) -> list[int]:
 
 def _kinds(factors: Factorization) -> list[object]:
     """Return the kind of each node: its declared type, or else its space and width."""
-    widths = {name: len(columns) for name, columns in (*factors.state.items(), *factors.action.items())}
-    undeclared = {name: (name in factors.state, widths[name]) for name in factors.names}
-    return [undeclared[name] if factors.types[name] == name else factors.types[name] for name in factors.names]
+    return [
+        (name in factors.state, width) if factors.types[name] == name else factors.types[name]
+        for name, width in zip(factors.names, factors.widths, strict=True)
+    ]
 
 
 def _rounding(values: Array) -> Floats:

@@ -129,7 +129,7 @@ class Mixture(nn.Module):
         super().__init__()
         self.inputs = torch.from_numpy(node_columns(factors))  # (C,)
         self.outputs = self.inputs[self.inputs < factors.state_width]  # (D,)
-        self.widths = [len(columns) for columns in (*factors.state.values(), *factors.action.values())]
+        self.widths = list(factors.widths)
         self.n = factors.n
         sizes = [len(self.inputs), *[width] * (_EXPERT_LAYERS - 1), len(self.outputs)]
         self.weights = nn.ParameterList(_uniform(experts, a, b, fan=a) for a, b in pairwise(sizes))
