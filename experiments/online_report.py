@@ -14,7 +14,13 @@ from experiments import pages, rows
 
 WINDOW = 2_000  # steps to either side
 AT = (25_000, 50_000)
-COLOURS = {"td3": "tab:gray", "coda": "tab:blue", "learned": "tab:orange", "dyna": "tab:red"}
+COLOURS = {
+    "td3": "tab:gray",
+    "coda": "tab:blue",
+    "learned": "tab:orange",
+    "dyna": "tab:red",
+    "attribution": "tab:green",
+}
 
 # Read off the authors' saved figure, ±0.005, by task, arm and step.
 PUBLISHED = {

@@ -4,7 +4,8 @@
     python -m experiments.online_sprites report
 
 Arms, all with the same TD3 of Stable-Baselines3: ``td3`` (plain buffer), ``coda`` (exact mask), ``learned``
-(mask of a transformer pretrained on random transitions) and ``dyna`` (rollouts of that same model).
+(mask of a transformer pretrained on random transitions), ``dyna`` (rollouts of that same model), and one that the
+paper has not: ``attribution`` (mask of our best estimator, same transitions, threshold found without labels).
 
 Differences from the paper's code:
 
@@ -45,8 +46,9 @@ from experiments import online_report, rows
 
 FOLDER = Path(__file__).parent / "results" / "online_sprites"
 MODELS = Path(__file__).parents[1] / "runs" / "online_sprites"  # not kept under version control
-ARMS = ("td3", "coda", "learned", "dyna")
-NEED_MODEL = ("learned", "dyna")
+ARMS = ("td3", "coda", "learned", "dyna", "attribution")
+LEARNED_MASKS = ("learned", "attribution")
+GROUPS = (("td3", "coda"), ("learned", "dyna"), ("attribution",))  # in the order in which they start
 WORLD = Sprites()
 
 
@@ -71,11 +73,11 @@ class Config:
     evaluate_every: int = 1_000
     episodes: int = 50
     evaluation_length: int = 100  # (as in the code at the time of the experiments)
-    estimator: str = "SandyTransformer"  # a class of counterpoint.learn; mask of "learned" and model of "dyna"
-    tau: float = 0.05  # threshold of its scores
-    estimator_rows: int = 50_000  # random transitions to pretrain it, of which a sixth is for validation
-    estimator_width: int = 512
-    estimator_epochs: int = 60  # (as in the code)
+    tau: float = 0.05  # threshold of "learned"
+    attribution_tau: float | None = None  # threshold of "attribution"; None: found without labels
+    estimator_rows: int = 50_000  # random transitions to pretrain a model, of which a sixth is for validation
+    estimator_width: int = 512  # of the transformer of "learned" and "dyna"
+    estimator_epochs: int = 60  # likewise (as in the code)
     audit_rows: int = 2_000  # made rows that are put back into the world at each evaluation
 
     @property
@@ -87,7 +89,7 @@ class Config:
 def runs(preset: str, arms: tuple[str, ...] = ARMS) -> Iterator[Config]:
     """Give the runs of a preset, in the order in which they start: arms without a learned model first."""
     tasks, seeds, base = PRESETS[preset]
-    for group in (("td3", "coda"), NEED_MODEL):
+    for group in GROUPS:
         for task in tasks:
             for seed in range(seeds):
                 yield from (replace(base, task=task, seed=seed, arm=arm) for arm in group if arm in arms)
@@ -97,7 +99,7 @@ _ALL = tuple(f"place-{n}{kind}" for kind in ("", "-sparse") for n in (1, 2, 3, 4
 _TINY = Config(
     steps=600, warm_up=200, batch_size=64, width=32, buffer_size=1000, every=200, pairs=100, rollouts=50,
     evaluate_every=200, episodes=5, evaluation_length=20, estimator_rows=600, estimator_width=16, estimator_epochs=2,
-    tau=0.9, audit_rows=200,  # a model that has learned nothing looks everywhere alike
+    tau=0.9, attribution_tau=0.9, audit_rows=200,  # a model that has learned nothing looks everywhere alike
 )  # fmt: skip
 PRESETS: dict[str, tuple[tuple[str, ...], int, Config]] = {  # tasks, number of seeds, settings
     "smoke": (("place-2",), 1, _TINY),
@@ -108,19 +110,33 @@ PRESETS: dict[str, tuple[tuple[str, ...], int, Config]] = {  # tasks, number of 
 
 @cache
 def pretrained(config: Config) -> Any:
-    """Return the learned model of a run, fitted once for all runs and stored; others wait for it."""
+    """Return the learned model of an arm, fitted once for all runs and stored; others wait for it."""
     MODELS.mkdir(parents=True, exist_ok=True)
     settings = {"width": config.estimator_width, "epochs": config.estimator_epochs}
-    name = "_".join(map(str, (config.estimator, config.estimator_rows, *settings.values())))
-    path = MODELS / f"{name}.safetensors"
+    estimator: Any = learn.SandyTransformer(validation_share=1 / 6, **settings)  # type: ignore[arg-type]
+    if config.arm == "attribution":
+        estimator = learn.ResidualAttribution(validation_share=1 / 6)
+    name = (type(estimator).__name__, config.estimator_rows, estimator.width, estimator.epochs)
+    path = MODELS / f"{'_'.join(map(str, name))}.safetensors"
     with path.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not path.exists():
             rng = np.random.default_rng(2020)
             data = collect(WORLD, uniform_policy(WORLD), config.estimator_rows, rng)
-            estimator = getattr(learn, config.estimator)(validation_share=1 / 6, **settings)
             estimator.fit(data, WORLD.factors, rng=rng, progress=False).save(path)
     return learn.load(path)
+
+
+@cache
+def threshold(config: Config) -> float:
+    """Return the threshold of an arm's scores: that of the settings, or one found without labels on other rows."""
+    if config.arm == "learned":
+        return config.tau
+    if config.attribution_tau is not None:
+        return config.attribution_tau
+    rng = np.random.default_rng(2021)
+    held_out = collect(WORLD, uniform_policy(WORLD), config.estimator_rows // 5, rng)
+    return learn.calibrate(pretrained(config), held_out, WORLD.factors, rng=rng, progress=False).tau
 
 
 def buffer(config: Config) -> dict[str, Any]:
@@ -132,8 +148,8 @@ def buffer(config: Config) -> dict[str, Any]:
         model = {"forward_model": pretrained(config).predict, "starts": config.rollouts, "steps": config.rollout_steps}
         return {"replay_buffer_class": DynaReplayBuffer, "replay_buffer_kwargs": shared | model}
     mask: Any = WORLD.mask
-    if config.arm == "learned":
-        mask = Union(Constant.identity(WORLD.factors), Threshold(pretrained(config), config.tau))
+    if config.arm in LEARNED_MASKS:
+        mask = Union(Constant.identity(WORLD.factors), Threshold(pretrained(config), threshold(config)))
     coda = {"factors": WORLD.factors, "mask_fn": mask, "noise_key": "noise"}
     size = {"pairs": config.pairs, "samples_per_pair": config.samples_per_pair}
     return {"replay_buffer_class": CodaReplayBuffer, "replay_buffer_kwargs": shared | coda | size}
@@ -187,6 +203,8 @@ class Measure(BaseCallback):
     def _row(self, step: int) -> None:
         start = perf_counter()
         found = {"step": step, "reward": evaluate(self.model, self.config, step)}  # type: ignore[arg-type]
+        if self.config.arm in LEARNED_MASKS and step == 0:
+            found["tau"] = threshold(self.config)
         held = self.model.replay_buffer  # type: ignore[attr-defined]
         if isinstance(held, MixedReplayBuffer):
             found |= made_figures(held, self.config, step)

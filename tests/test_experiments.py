@@ -23,11 +23,12 @@ TINY = online_sprites.PRESETS["smoke"][2]
 
 def test_presets_begin_with_what_needs_no_model():
     configs = list(online_sprites.runs("laptop"))
-    assert len(configs) == len({c.name for c in configs}) == 3 * 4 * 3
+    assert len(configs) == len({c.name for c in configs}) == 3 * 5 * 3
     assert [c.name for c in configs[:3]] == ["place-2_td3_0", "place-2_coda_0", "place-2_td3_1"]
     assert {c.arm for c in configs[:18]} == {"td3", "coda"}
     assert all((c.steps, c.batch_size, c.warm_up, c.width) == (50_000, 1000, 5000, 256) for c in configs)
-    assert len(list(online_sprites.runs("paper"))) == 8 * 4 * 3
+    assert len(list(online_sprites.runs("paper"))) == 8 * 5 * 3
+    assert {arm for group in online_sprites.GROUPS for arm in group} == set(online_sprites.ARMS)
 
 
 @pytest.mark.parametrize("arm", online_sprites.ARMS)
@@ -44,7 +45,9 @@ def test_the_smoke_preset_runs(arm, tmp_path, monkeypatch):
         last = measured[-1]
         assert last["confirmed"] >= 0.99
         assert last["share"] == pytest.approx(last["made"] / (last["made"] + 600), abs=0.02)
-    assert len(list(tmp_path.glob("SandyTransformer_600_16_2.safetensors"))) == (arm in online_sprites.NEED_MODEL)
+    transformer, attribution = ["SandyTransformer_600_16_2"], ["ResidualAttribution_600_128_30"]
+    models = {"learned": transformer, "dyna": transformer, "attribution": attribution}
+    assert [path.stem for path in tmp_path.glob("*.safetensors")] == models.get(arm, [])
 
 
 def test_arms_with_a_model_run_with_any_that_scores_and_predicts(monkeypatch):
