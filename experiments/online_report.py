@@ -5,6 +5,7 @@ smoothed too; the spread is the standard deviation over seeds.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from experiments import pages, rows
 
 WINDOW = 2_000  # steps to either side
 AT = (25_000, 50_000)
+EARLY = (5_000, 25_000)  # from the first update to the first value that was read off
 COLOURS = {
     "td3": "tab:gray",
     "coda": "tab:blue",
@@ -48,6 +50,12 @@ class Curve(NamedTuple):
         """Return the smoothed reward at a step, NaN if the run has not come so far."""
         near = np.abs(self.step - step) <= WINDOW
         return float(self.reward[near].mean()) if self.step.max() >= step else np.nan
+
+    def early(self) -> float:
+        """Return the mean reward of the first part of training, NaN if the run has not come so far."""
+        first, last = EARLY
+        within = (self.step > first) & (self.step <= last)
+        return float(self.reward[within].mean()) if self.step.max() >= last else np.nan
 
 
 def curves(folder: Path, *, unfinished: bool = False) -> list[Curve]:
@@ -121,18 +129,19 @@ def _claims(found: list[Curve], tasks: Sequence[str], arms: Sequence[str]) -> It
     yield "| task | at | arm minus td3 | published | ours | seeds above |"
     yield "|---|---|---|---|---|---|"
     by = {(c.task, c.arm, c.seed): c for c in found}
+    measures = [("mean, 5k to 25k", Curve.early), *((f"{at // 1000}k", partial(Curve.at, step=at)) for at in AT)]
     for task in tasks:
-        for index, at in enumerate(AT):
+        for index, (when, measure) in enumerate(measures):
             for arm in (arm for arm in arms if arm != "td3"):
                 seeds = [s for t, a, s in by if (t, a) == (task, arm) and (task, "td3", s) in by]
-                gaps = [by[task, arm, s].at(at) - by[task, "td3", s].at(at) for s in seeds]
+                gaps = [measure(by[task, arm, s]) - measure(by[task, "td3", s]) for s in seeds]
                 gaps = [gap for gap in gaps if not np.isnan(gap)]
-                theirs = [PUBLISHED.get(task, {}).get(name, (None, None))[index] for name in (arm, "td3")]
+                theirs = [(None, *PUBLISHED.get(task, {}).get(name, (None, None)))[index] for name in (arm, "td3")]
                 shown = "–" if None in theirs else f"{theirs[0] - theirs[1]:+.2f}"
                 if gaps:
                     above = sum(gap > 0 for gap in gaps)
                     ours = f"{pages.spread(gaps, '+.3f')} | {above} of {len(gaps)}"
-                    yield f"| {task} | {at // 1000}k | {arm} | {shown} | {ours} |"
+                    yield f"| {task} | {when} | {arm} | {shown} | {ours} |"
 
 
 def _made(found: list[Curve], tasks: Sequence[str], arms: Sequence[str]) -> Iterator[str]:

@@ -105,6 +105,7 @@ def test_the_report_puts_ours_beside_theirs(tmp_path, capsys):
     assert "old" not in page
     assert "| place-2 | coda | 2 | 50k | 0.51 | 0.510 ± 0.014 | +0.000 |" in page
     assert "| place-2 | 25k | coda | +0.02 | +0.110 ± 0.014 | 2 of 2 |" in page
+    assert "| place-2 | mean, 5k to 25k | coda | – | +0.110 ± 0.014 | 2 of 2 |" in page
     assert "80.00% | 60.00% | 100.00%" in page
     assert (docs / "online.png").stat().st_size > 1000
     assert page.split(pages.BEGIN)[1].split(pages.END)[0].strip() in capsys.readouterr().out
@@ -115,6 +116,13 @@ def test_a_short_run_is_not_compared_where_it_did_not_come(tmp_path):
     (curve,) = online_report.curves(tmp_path)
     assert curve.at(25_000) == pytest.approx(0.4)
     assert np.isnan(curve.at(50_000))
+    assert np.isnan(curve._replace(step=curve.step / 2).early())
+
+
+def test_early_is_what_comes_after_warm_up():
+    step = np.arange(0, 50_001, 1000)
+    curve = online_report.Curve("place-2", "td3", 0, step, np.where(step > 5000, step / 1e4, 99.0), {}, np.nan)
+    assert curve.early() == pytest.approx(1.55)
 
 
 def test_a_report_on_nothing_says_what_to_do(tmp_path):
