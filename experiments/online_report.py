@@ -129,7 +129,8 @@ def _claims(found: list[Curve], tasks: Sequence[str], arms: Sequence[str]) -> It
     yield "| task | at | arm minus td3 | published | ours | seeds above |"
     yield "|---|---|---|---|---|---|"
     by = {(c.task, c.arm, c.seed): c for c in found}
-    measures = [("mean, 5k to 25k", Curve.early), *((f"{at // 1000}k", partial(Curve.at, step=at)) for at in AT)]
+    early = "mean, {}k to {}k".format(*(step // 1000 for step in EARLY))
+    measures = [(early, Curve.early), *((f"{at // 1000}k", partial(Curve.at, step=at)) for at in AT)]
     for task in tasks:
         for index, (when, measure) in enumerate(measures):
             for arm in (arm for arm in arms if arm != "td3"):

@@ -46,9 +46,9 @@ from experiments import online_report, rows
 
 FOLDER = Path(__file__).parent / "results" / "online_sprites"
 MODELS = Path(__file__).parents[1] / "runs" / "online_sprites"  # not kept under version control
-ARMS = ("td3", "coda", "learned", "dyna", "attribution")
-LEARNED_MASKS = ("learned", "attribution")
 GROUPS = (("td3", "coda"), ("learned", "dyna"), ("attribution",))  # in the order in which they start
+ARMS = tuple(arm for group in GROUPS for arm in group)
+LEARNED_MASKS = ("learned", "attribution")
 WORLD = Sprites()
 
 
