@@ -2,6 +2,7 @@
 
     python -m experiments.online_sprites run --preset laptop [--arms td3,coda] [--processes 2]
     python -m experiments.online_sprites report
+    python -m experiments.online_sprites model                 # how much the model of learned and dyna knows
 
 Arms, all with the same TD3 of Stable-Baselines3: ``td3`` (plain buffer), ``coda`` (exact mask), ``learned``
 (mask of a transformer pretrained on random transitions), ``dyna`` (rollouts of that same model), and one that the
@@ -42,7 +43,7 @@ from counterpoint.adapters.sb3 import CodaReplayBuffer, DynaReplayBuffer, MixedR
 from counterpoint.checks import audit
 from counterpoint.masks import Constant, Threshold, Union
 from counterpoint.worlds import Place, Sprites, collect, uniform_policy
-from experiments import online_report, rows
+from experiments import online_report, pages, rows
 
 FOLDER = Path(__file__).parent / "results" / "online_sprites"
 MODELS = Path(__file__).parents[1] / "runs" / "online_sprites"  # not kept under version control
@@ -231,6 +232,20 @@ def made_figures(held: MixedReplayBuffer, config: Config, step: int) -> dict[str
     return found | {"confirmed": audit(some, WORLD.step).confirmed}
 
 
+def model_errors(config: Config, size: int = 10_000) -> str:
+    """Return a table of how far a model's predictions are off on other random rows, beside taking nothing to change."""
+    data = collect(WORLD, uniform_policy(WORLD), size, np.random.default_rng(2022))
+    truth, acted_on = WORLD.step(data.state, data.action), WORLD.mask(data.state, data.action)[:, -1]
+    guesses = (pretrained(config).predict(data.state, data.action), data.state)
+    errors = [np.abs(guess - truth).reshape(*acted_on.shape, 2, 2).mean(-1) for guess in guesses]
+    lines = [
+        (sprite, of, *(f"{error[which, column].mean():.4f}" for error in errors))
+        for sprite, which in (("acted on", acted_on), ("others", ~acted_on))
+        for column, of in enumerate(("position", "velocity"))
+    ]
+    return pages.table(("sprite", "mean error of", "model", "unchanged"), lines)
+
+
 def work(config: Config, write: rows.Write) -> None:
     """Do one run."""
     torch.set_num_threads(1)
@@ -238,9 +253,9 @@ def work(config: Config, write: rows.Write) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a preset, or report on what has been run."""
+    """Run a preset, report on what has been run, or look at its pretrained model."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("run", "report"))
+    parser.add_argument("command", choices=("run", "report", "model"))
     parser.add_argument("--preset", choices=PRESETS, default="laptop")
     parser.add_argument("--arms", type=lambda text: tuple(text.split(",")), default=ARMS)
     parser.add_argument("--processes", type=int, default=2)
@@ -250,6 +265,9 @@ def main(arguments: list[str] | None = None) -> None:
     folder = given.folder / given.preset
     if given.command == "report":
         online_report.write(folder, ARMS, unfinished=given.unfinished)
+        return
+    if given.command == "model":
+        print(model_errors(replace(PRESETS[given.preset][2], arm="dyna")))
         return
     todo = {config.name: config for config in runs(given.preset, given.arms)}
     failed = rows.run_all(work, todo, folder, processes=given.processes, steps=PRESETS[given.preset][2].steps)

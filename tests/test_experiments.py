@@ -69,6 +69,22 @@ def test_arms_with_a_model_run_with_any_that_scores_and_predicts(monkeypatch):
         assert written[-1][figure] == pytest.approx(value, abs=0.01)
 
 
+def test_model_errors_tell_where_the_action_acts_from_the_rest(monkeypatch):
+    """A model for which nothing changes where the action acts, and that is right elsewhere."""
+    world = online_sprites.WORLD
+
+    class Inert:
+        def predict(self, state, action):
+            acted_on = np.repeat(world.mask(state, action)[:, -1], 4, axis=1)
+            return np.where(acted_on, state, world.step(state, action))
+
+    monkeypatch.setattr(online_sprites, "pretrained", lambda config: Inert())
+    lines = online_sprites.model_errors(TINY, 500).splitlines()[2:]
+    model, unchanged = ([float(line.split("|")[column]) for line in lines] for column in (3, 4))
+    assert model == [*unchanged[:2], 0, 0]
+    assert min(unchanged) > 0.01
+
+
 def test_evaluation_is_a_function_of_seed_and_step():
     """A policy that does nothing much gets what random play gets: about 0.27 of Place 2."""
 
