@@ -35,6 +35,9 @@ PUBLISHED = {
 }
 
 
+Lines = Iterator[tuple[str, ...]]
+
+
 class Curve(NamedTuple):
     """One run: what was measured at which steps, and the last row's figures of made rows."""
 
@@ -78,7 +81,7 @@ def write(folder: Path, arms: Sequence[str], *, unfinished: bool = False, docs: 
     if not found:
         raise SystemExit(f"{folder}: no finished runs. Start some with: python -m experiments.online_sprites run")
     tasks = list(dict.fromkeys(sorted((c.task for c in found), key=lambda task: ("sparse" in task, task))))
-    tables = ("\n".join(part(found, tasks, arms)) for part in (_values, _claims, _made))
+    tables = (pages.table(head, list(part(found, tasks, arms))) for part, head in PARTS)
     text = "\n\n".join(["![Reward per step, by task and arm](online.png)", *tables])
     plot(found, tasks, arms, docs / "online.png")
     pages.fill(docs / "online.md", text)
@@ -108,10 +111,8 @@ def plot(found: list[Curve], tasks: Sequence[str], arms: Sequence[str], path: Pa
     plt.close(figure)
 
 
-def _values(found: list[Curve], tasks: Sequence[str], arms: Sequence[str]) -> Iterator[str]:
+def _values(found: list[Curve], tasks: Sequence[str], arms: Sequence[str]) -> Lines:
     """Our values beside the published ones."""
-    yield "| task | arm | seeds | at | published | ours | difference |"
-    yield "|---|---|---|---|---|---|---|"
     for task in tasks:
         for arm in arms:
             for at, published in zip(AT, PUBLISHED.get(task, {}).get(arm, (None, None)), strict=True):
@@ -120,14 +121,11 @@ def _values(found: list[Curve], tasks: Sequence[str], arms: Sequence[str]) -> It
                     theirs, gap = "–", "–"
                     if published is not None:
                         theirs, gap = f"{published:.2f}", f"{np.mean(ours) - published:+.3f}"
-                    values = f"{at // 1000}k | {theirs} | {pages.spread(ours)} | {gap}"
-                    yield f"| {task} | {arm} | {len(ours)} | {values} |"
+                    yield task, arm, str(len(ours)), f"{at // 1000}k", theirs, pages.spread(ours), gap
 
 
-def _claims(found: list[Curve], tasks: Sequence[str], arms: Sequence[str]) -> Iterator[str]:
+def _claims(found: list[Curve], tasks: Sequence[str], arms: Sequence[str]) -> Lines:
     """How far each arm is above TD3, seed by seed: what the paper claims."""
-    yield "| task | at | arm minus td3 | published | ours | seeds above |"
-    yield "|---|---|---|---|---|---|"
     by = {(c.task, c.arm, c.seed): c for c in found}
     early = "mean, {}k to {}k".format(*(step // 1000 for step in EARLY))
     measures = [(early, Curve.early), *((f"{at // 1000}k", partial(Curve.at, step=at)) for at in AT)]
@@ -141,14 +139,11 @@ def _claims(found: list[Curve], tasks: Sequence[str], arms: Sequence[str]) -> It
                 shown = "–" if None in theirs else f"{theirs[0] - theirs[1]:+.2f}"
                 if gaps:
                     above = sum(gap > 0 for gap in gaps)
-                    ours = f"{pages.spread(gaps, '+.3f')} | {above} of {len(gaps)}"
-                    yield f"| {task} | {when} | {arm} | {shown} | {ours} |"
+                    yield task, when, arm, shown, pages.spread(gaps, "+.3f"), f"{above} of {len(gaps)}"
 
 
-def _made(found: list[Curve], tasks: Sequence[str], arms: Sequence[str]) -> Iterator[str]:
+def _made(found: list[Curve], tasks: Sequence[str], arms: Sequence[str]) -> Lines:
     """What the agents were trained on, at the end of each arm's runs."""
-    yield "| task | arm | made rows | share in batches | acceptance | least confirmed | model error | time making |"
-    yield "|---|---|---|---|---|---|---|---|"
     for task in tasks:
         for arm in arms:
             mine = [c for c in found if (c.task, c.arm) == (task, arm) and c.last.get("made")]
@@ -157,8 +152,7 @@ def _made(found: list[Curve], tasks: Sequence[str], arms: Sequence[str]) -> Iter
                 error = np.mean([c.last.get("model_error", np.nan) for c in mine])
                 least = min(c.least_confirmed for c in mine)
                 time = np.mean([c.last["making"] / (c.last["seconds"] - c.last["evaluating"]) for c in mine])
-                shown = [f"{cells[0]:,.0f}", *map(_share, (*cells[1:], least)), _number(error), _share(time)]
-                yield f"| {task} | {arm} | {' | '.join(shown)} |"
+                yield task, arm, f"{cells[0]:,.0f}", *map(_share, (*cells[1:], least)), _number(error), _share(time)
 
 
 def _share(value: float) -> str:
@@ -167,3 +161,13 @@ def _share(value: float) -> str:
 
 def _number(value: float) -> str:
     return "–" if np.isnan(value) else f"{value:.4f}"
+
+
+PARTS = (  # the page's tables: what gives their lines, and their heads
+    (_values, ("task", "arm", "seeds", "at", "published", "ours", "difference")),
+    (_claims, ("task", "at", "arm minus td3", "published", "ours", "seeds above")),
+    (
+        _made,
+        ("task", "arm", "made rows", "share in batches", "acceptance", "least confirmed", "model error", "time making"),
+    ),
+)

@@ -5,6 +5,7 @@ measurement, and a last one that says how long it took. A run writes to ``<name>
 at the end, so a ``.jsonl`` file is a finished run, and is skipped when the experiment is started again.
 """
 
+import argparse
 import json
 import math
 import os
@@ -12,7 +13,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -29,6 +30,19 @@ THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_
 
 Row = dict[str, Any]
 Write = Callable[..., None]  # write(step=1000, reward=0.5)
+
+
+def some_of(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
+    """Return what reads an option of the command line: some of the known names, with commas between."""
+
+    def names(text: str) -> tuple[str, ...]:
+        given = tuple(text.split(","))
+        unknown = [name for name in given if name not in known]
+        if unknown:
+            raise argparse.ArgumentTypeError(f"no {', '.join(unknown)} here; there are {', '.join(known)}.")
+        return given
+
+    return names
 
 
 def header(config: Any) -> Row:
@@ -75,8 +89,8 @@ def read(path: Path) -> tuple[Row, list[Row]]:
 
 def run_all(
     work: Callable[[Any, Write], None], runs: Mapping[str, Any], folder: Path, *, processes: int = 2, steps: int = 1
-) -> list[str]:
-    """Run what is not finished, and return the names of the runs that failed.
+) -> None:
+    """Run what is not finished; if runs fail, do the others, then leave the program with their names.
 
     Args:
         work: ``(config, write)``, a function of a module, for other processes must find it.
@@ -95,7 +109,8 @@ def run_all(
             if error is not None:
                 failed.append(futures[future])
                 print(f"{futures[future]} failed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
-    return failed
+    if failed:
+        raise SystemExit(f"{len(failed)} of {len(runs)} runs failed: {', '.join(failed)}")
 
 
 @contextmanager

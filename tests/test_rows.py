@@ -5,6 +5,7 @@ Nothing heavy is imported here, because the processes that are started import th
 
 import json
 import os
+from argparse import ArgumentTypeError
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,14 +53,22 @@ def test_a_run_that_breaks_off_does_not_count(tmp_path):
     assert not path.exists()
 
 
+def test_names_of_an_option_must_be_known():
+    names = rows.some_of(("sun", "moon", "earth"))
+    assert names("moon,sun") == ("moon", "sun")
+    with pytest.raises(ArgumentTypeError, match=r"no mars, venus here; there are sun, moon, earth"):
+        names("mars,sun,venus")
+
+
 def test_runs_go_parallel_failures_are_named_and_finished_ones_skipped(tmp_path, capfd):
     environment = dict(os.environ)
     jobs = {"one": Job(1), "bad": Job(-1), "two": Job(2)}
-    assert rows.run_all(double, jobs, tmp_path, processes=2) == ["bad"]
+    with pytest.raises(SystemExit, match="1 of 3 runs failed: bad"):
+        rows.run_all(double, jobs, tmp_path, processes=2)
     assert "no negative numbers" in capfd.readouterr().err
     assert os.environ == environment
     before = (tmp_path / "one.jsonl").stat().st_mtime_ns
-    assert rows.run_all(double, {"one": Job(5), "three": Job(3)}, tmp_path) == []
+    rows.run_all(double, {"one": Job(5), "three": Job(3)}, tmp_path)
     assert "1 finished already" in capfd.readouterr().out
     assert (tmp_path / "one.jsonl").stat().st_mtime_ns == before
     assert sorted(path.stem for path in tmp_path.glob("*.jsonl")) == ["one", "three", "two"]
