@@ -187,7 +187,7 @@ def test_a_stored_half_goes_on_as_if_nothing_had_happened(capacity):
 
 
 def test_a_half_of_another_capacity_is_refused():
-    with pytest.raises(ValueError, match="room for 70, here is 71"):
+    with pytest.raises(ValueError, match="room for 70, this buffer's for 71"):
         coda_half(capacity=71).restore(coda_half(capacity=70).arrays())
 
 

@@ -20,6 +20,7 @@ from counterpoint.core.arrays import Array, Floats, Ints
 from counterpoint.core.augment import Augmenter, require_count
 from counterpoint.core.protocols import RewardFn, TerminalFn, call_reward, call_terminal
 from counterpoint.core.transitions import Transitions
+from counterpoint.files.recording import FileProblem
 
 ForwardModel: TypeAlias = Callable[[Floats, Floats], Array]  # (state (B, S), action (B, A)) -> next_state (B, S)
 DrawActions: TypeAlias = Callable[[int, np.random.Generator], Array]  # (B, rng) -> action (B, A)
@@ -281,7 +282,7 @@ class MadeRows:
         """Go back to what ``arrays`` gave."""
         capacity, position, added, rounds = (int(count) for count in arrays["counts"])
         if capacity != self.mixing.capacity:
-            raise ValueError(f"capacity: the stored rows have room for {capacity}, here is {self.mixing.capacity}.")
+            raise FileProblem(f"its made rows have room for {capacity}, this buffer's for {self.mixing.capacity}.")
         rows = {name: array for name, array in arrays.items() if name not in ("counts", "measured", "generator")}
         self.ring = Ring(capacity)
         if rows:

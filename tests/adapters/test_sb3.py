@@ -1,5 +1,8 @@
 """The replay buffers for Stable-Baselines3: true rows, promised proportions, an agent that notices nothing."""
 
+import errno
+import os
+
 import gymnasium
 import numpy as np
 import pytest
@@ -214,10 +217,48 @@ def test_a_full_ring_is_loaded_in_place(tmp_path):
     np.testing.assert_array_equal(other.observations, buffer.observations)
 
 
-def test_a_file_of_another_buffer_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"buffer_size": 50}, r"has room for \(\d+, 1, 16\), this buffer for \(50, 1, 16\)"),
+        ({"coda_capacity": 10}, "its made rows have room for 4000000, this buffer's for 10"),
+        ({"noise_key": "noise"}, "this buffer has .*noise"),
+    ],
+)
+def test_a_file_of_another_buffer_is_refused(tmp_path, settings, message):
     filled(200).save(tmp_path / "buffer.npz")
-    with pytest.raises(ValueError, match="has room for"):
-        filled(0, buffer_size=50).load(tmp_path / "buffer.npz")
+    other = filled(0, **settings)
+    with pytest.raises(ValueError, match=rf"buffer.npz: .*{message}"):
+        other.load(tmp_path / "buffer.npz")
+    assert (other.pos, other.observations.any(), len(other.made.ring)) == (0, False, 0)
+
+
+def test_a_truncated_file_is_refused_and_the_buffer_stays(tmp_path):
+    path, buffer = tmp_path / "buffer.npz", filled(200)
+    buffer.save(path)
+    before = buffer.observations.copy()
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ValueError, match=r"buffer.npz: it is damaged, incomplete"):
+        buffer.load(path)
+    np.testing.assert_array_equal(buffer.observations, before)
+    with pytest.raises(FileNotFoundError, match="there is no such file"):
+        buffer.load(tmp_path / "other.npz")
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
+    path, buffer = tmp_path / "buffer.npz", filled(200)
+    buffer.save(path)
+    before = path.read_bytes()
+
+    def refuse(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "write", refuse)
+    with pytest.raises(ValueError, match=r"buffer.npz: not written, the disk is full"):
+        buffer.save(path)
+    monkeypatch.undo()
+    assert [each.name for each in tmp_path.iterdir()] == ["buffer.npz"]
+    assert path.read_bytes() == before
 
 
 def test_stable_baselines_own_saving_works_too(tmp_path):

@@ -32,12 +32,16 @@ from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 
-from counterpoint.core.arrays import Array, Floats
+from counterpoint.core.arrays import Array, Floats, listed
 from counterpoint.core.augment import Augmenter
 from counterpoint.core.factors import Factorization
 from counterpoint.core.graphs import Policy
 from counterpoint.core.protocols import DeriveFn, MaskFn, NextStateMaskFn, RewardFn, TerminalFn
 from counterpoint.core.transitions import Transitions
+from counterpoint.files.npz import read_arrays
+from counterpoint.files.output import output
+from counterpoint.files.recording import FileProblem
+from counterpoint.files.scanning import reading
 from counterpoint.replay import ActionScale, ForwardModel, Imagine, MadeRows, Mixing, Recombine
 
 try:
@@ -167,29 +171,37 @@ class MixedReplayBuffer(ReplayBuffer):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write both rings and the state of the generator to an ``.npz`` file, whole or not at all, no pickle."""
-        target = Path(path)
-        names = [*STORED, *(["noise"] if self.noise is not None else [])]
-        arrays: dict[str, Array] = {name: getattr(self, name)[: self.size()] for name in names}
+        arrays: dict[str, Array] = {name: getattr(self, name)[: self.size()] for name in self._stored()}
         arrays |= {f"made_{name}": array for name, array in self.made.arrays().items()}
-        part = target.with_name(target.name + ".tmp")
-        with part.open("wb") as file:
-            np.savez(file, position=np.array([self.pos, self.buffer_size]), **arrays)  # type: ignore[arg-type]
-        part.replace(target)
+        with output(Path(path), force=True) as file:
+            np.savez(file, allow_pickle=False, position=np.array([self.pos, self.buffer_size]), **arrays)
 
     def load(self, path: str | os.PathLike[str]) -> None:
-        """Read what ``save`` wrote into this buffer, which must have the same spaces, sizes and settings."""
-        with np.load(path, allow_pickle=False) as file:
-            stored = dict(file)
-        position, buffer_size = (int(value) for value in stored.pop("position"))
-        made = {name.removeprefix("made_"): stored.pop(name) for name in list(stored) if name.startswith("made_")}
+        """Read what ``save`` wrote into this buffer, which must have the same spaces, sizes and settings.
+
+        Raises:
+            FileProblem: if the file is damaged or another buffer's; this one stays as it was.
+        """
+        if not Path(path).is_file():
+            raise FileNotFoundError(f"{path}: there is no such file.")
+        made = MadeRows(self.made.make, self.made.mixing)
+        with reading(str(path)):
+            stored = read_arrays(Path(path))
+            position, buffer_size = (int(value) for value in stored.pop("position"))
+            made.restore({name[5:]: stored.pop(name) for name in list(stored) if name.startswith("made_")})
+            if set(stored) != set(self._stored()):
+                raise FileProblem(f"it has {listed([*stored])}; this buffer has {listed(self._stored())}.")
+            for name, rows in stored.items():
+                there, here = (buffer_size, *rows.shape[1:]), getattr(self, name).shape
+                if there != here:
+                    raise FileProblem(f"{name} has room for {there}, this buffer for {here}.")
         for name, rows in stored.items():
-            mine = getattr(self, name, None)
-            if mine is None or mine.shape[1:] != rows.shape[1:] or buffer_size != self.buffer_size:
-                here = None if mine is None else (self.buffer_size, *mine.shape[1:])
-                raise ValueError(f"{path}: {name} has room for {(buffer_size, *rows.shape[1:])}, this buffer {here}.")
-            mine[: len(rows)] = rows
-        self.pos, self.full = position, len(stored["rewards"]) == buffer_size
-        self.made.restore(made)
+            getattr(self, name)[: len(rows)] = rows
+        self.pos, self.full, self.made = position, len(stored["rewards"]) == buffer_size, made
+
+    def _stored(self) -> tuple[str, ...]:
+        """Return the names of the real half's arrays."""
+        return STORED if self.noise is None else (*STORED, "noise")
 
     def _require_terminal_fn(self, done: Array, infos: list[dict[str, Any]]) -> None:
         """Raise if an episode terminates and nobody could say whether a made row does."""
