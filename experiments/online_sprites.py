@@ -1,6 +1,6 @@
 """Online RL with sprites: Figure 3 of the paper and its sparse variant.
 
-    python -m experiments.online_sprites run --preset laptop [--arms td3,coda] [--processes 2]
+    python -m experiments.online_sprites run --preset laptop [--arms td3,coda] [--tasks place-2] [--processes 2]
     python -m experiments.online_sprites report
     python -m experiments.online_sprites model                 # how much the model of learned and dyna knows
 
@@ -23,7 +23,7 @@ Differences from the paper's code:
 
 import argparse
 import fcntl
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -87,11 +87,11 @@ class Config:
         return f"{self.task}_{self.arm}_{self.seed}"
 
 
-def runs(preset: str, arms: tuple[str, ...] = ARMS) -> Iterator[Config]:
+def runs(preset: str, arms: Sequence[str] = ARMS, tasks: Sequence[str] = ()) -> Iterator[Config]:
     """Give the runs of a preset, in the order in which they start: arms without a learned model first."""
-    tasks, seeds, base = PRESETS[preset]
+    known, seeds, base = PRESETS[preset]
     for group in GROUPS:
-        for task in tasks:
+        for task in tasks or known:
             for seed in range(seeds):
                 yield from (replace(base, task=task, seed=seed, arm=arm) for arm in group if arm in arms)
 
@@ -258,6 +258,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("command", choices=("run", "report", "model"))
     parser.add_argument("--preset", choices=PRESETS, default="laptop")
     parser.add_argument("--arms", type=rows.some_of(ARMS), default=ARMS)
+    parser.add_argument("--tasks", type=rows.some_of(_ALL), default=(), help="those of the preset by default")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--unfinished", action="store_true", help="report on runs that are still under way, too")
     parser.add_argument("--folder", type=Path, default=FOLDER)
@@ -269,7 +270,7 @@ def main(arguments: list[str] | None = None) -> None:
     if given.command == "model":
         print(model_errors(replace(PRESETS[given.preset][2], arm="dyna")))
         return
-    todo = {config.name: config for config in runs(given.preset, given.arms)}
+    todo = {config.name: config for config in runs(given.preset, given.arms, given.tasks)}
     rows.run_all(work, todo, folder, processes=given.processes, steps=PRESETS[given.preset][2].steps)
 
 

@@ -27,6 +27,8 @@ def test_presets_begin_with_what_needs_no_model():
     assert [c.name for c in configs[:3]] == ["place-2_td3_0", "place-2_coda_0", "place-2_td3_1"]
     assert {c.arm for c in configs[:18]} == {"td3", "coda"}
     assert all((c.steps, c.batch_size, c.warm_up, c.width) == (50_000, 1000, 5000, 256) for c in configs)
+    some = {(config.task, config.arm) for config in online_sprites.runs("laptop", ("dyna", "td3"), ("place-3",))}
+    assert some == {("place-3", "dyna"), ("place-3", "td3")}
     assert len(list(online_sprites.runs("paper"))) == 8 * 5 * 3
     assert {c.arm for c in configs} == {"td3", "coda", "learned", "dyna", "attribution"}
 
