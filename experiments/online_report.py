@@ -104,8 +104,8 @@ def plot(found: list[Curve], tasks: Sequence[str], arms: Sequence[str], path: Pa
             shown = [(at / 1000, y) for at, y in zip(AT, points, strict=True) if y is not None]
             panel.plot(*zip(*shown, strict=True), "x", color=COLOURS[arm], markersize=5)
         panel.set(title=task, xlabel="thousand steps")
+        panel.legend(frameon=False, fontsize=8)  # of each: the number of seeds may differ
     panels[0][0].set_ylabel("reward per step")
-    panels[0][0].legend(frameon=False, fontsize=8)
     figure.tight_layout()
     figure.savefig(path, dpi=120)
     plt.close(figure)
