@@ -394,7 +394,9 @@ def test_figures_reach_tensorboard(tmp_path):
 
 
 def test_a_plain_agent_may_have_the_callback():
-    TD3("MlpPolicy", ID, **small()).learn(50, callback=LogMadeRows())
+    agent = TD3("MlpPolicy", ID, **small()).learn(50, callback=LogMadeRows())
+    assert agent.num_timesteps == 50
+    assert not [name for name in agent.logger.name_to_value if name.startswith(("made/", "real/"))]
 
 
 def test_sbx_takes_it():

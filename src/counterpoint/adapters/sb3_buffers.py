@@ -28,21 +28,21 @@ Example:
 
 import os
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
+from counterpoint.adapters.sb3_settings import CodaSettings, DynaSettings, mixing, split
 from counterpoint.core.arrays import Array, Floats, listed
 from counterpoint.core.augment import Augmenter
 from counterpoint.core.factors import Factorization
-from counterpoint.core.graphs import Policy
-from counterpoint.core.protocols import DeriveFn, MaskFn, NextStateMaskFn, RewardFn, TerminalFn
+from counterpoint.core.protocols import MaskFn, NextStateMaskFn, RewardFn, TerminalFn
 from counterpoint.core.transitions import Transitions
 from counterpoint.files.npz import read_arrays
 from counterpoint.files.output import output
 from counterpoint.files.recording import FileProblem
 from counterpoint.files.scanning import reading
-from counterpoint.replay import ActionScale, ForwardModel, Imagine, MadeRows, Mixing, Recombine
+from counterpoint.replay import ActionScale, ForwardModel, Imagine, MadeRows, Recombine
 
 try:
     import torch
@@ -54,40 +54,7 @@ except ImportError as error:
     raise ImportError("This needs Stable-Baselines3: pip install counterpoint-rl[sb3]") from error
 
 STORED = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
-
-
-class BufferSettings(TypedDict, total=False):
-    """What Stable-Baselines3 gives its buffers, and what both kinds of buffer here have in common."""
-
-    device: torch.device | str
-    n_envs: int
-    optimize_memory_usage: bool  # refused
-    handle_timeout_termination: bool
-    every: int  # make rows once for every so many added ones (1000)
-    seed: int  # of all that is random about made rows (0)
-    terminal_fn: TerminalFn | None  # needed if episodes terminate, by more than a time limit
-
-
-class CodaSettings(BufferSettings, total=False):
-    """Further keywords of ``CodaReplayBuffer``; those without a comment are as in ``Augmenter``."""
-
-    pairs: int
-    samples_per_pair: int
-    policy: Policy
-    pairing: Literal["uniform", "sharing"]
-    derive: DeriveFn | None
-    coda_capacity: int  # how many counterfactual rows to keep (4,000,000)
-    max_coda_fraction: float  # largest share of them in a batch (1: as many as in the union of both rings)
-    noise_key: str | None  # where ``info`` has the simulator's noise; rows carry it, so that they can be audited
-
-
-class DynaSettings(BufferSettings, total=False):
-    """Further keywords of ``DynaReplayBuffer``."""
-
-    starts: int  # rollouts per round (1500)
-    steps: int  # steps per rollout (5)
-    dyna_capacity: int  # how many rows to keep (4,000,000)
-    max_dyna_fraction: float  # largest share of them in a batch (1)
+MADE = "made_"  # begins the names of the made half's arrays in a file
 
 
 class MixedReplayBuffer(ReplayBuffer):
@@ -172,7 +139,7 @@ class MixedReplayBuffer(ReplayBuffer):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write both rings and the state of the generator to an ``.npz`` file, whole or not at all, no pickle."""
         arrays: dict[str, Array] = {name: getattr(self, name)[: self.size()] for name in self._stored()}
-        arrays |= {f"made_{name}": array for name, array in self.made.arrays().items()}
+        arrays |= {f"{MADE}{name}": array for name, array in self.made.arrays().items()}
         with output(Path(path), force=True) as file:
             np.savez(file, allow_pickle=False, position=np.array([self.pos, self.buffer_size]), **arrays)
 
@@ -188,7 +155,7 @@ class MixedReplayBuffer(ReplayBuffer):
         with reading(str(path)):
             stored = read_arrays(Path(path))
             position, buffer_size = (int(value) for value in stored.pop("position"))
-            made.restore({name[5:]: stored.pop(name) for name in list(stored) if name.startswith("made_")})
+            made.restore({name.removeprefix(MADE): stored.pop(name) for name in list(stored) if name.startswith(MADE)})
             if set(stored) != set(self._stored()):
                 raise FileProblem(f"it has {listed([*stored])}; this buffer has {listed(self._stored())}.")
             for name, rows in stored.items():
@@ -226,7 +193,7 @@ class CodaReplayBuffer(MixedReplayBuffer):
         factors: how observation and action columns split into factors.
         mask_fn: ``(state, action) -> bool (B, N, n)``.
         reward_fn: ``(state, action, next_state) -> float (B,)``, the task's own reward.
-        **settings: see ``BufferSettings`` and ``CodaSettings``. The defaults are those of the paper.
+        **settings: see ``sb3_settings.CodaSettings``. The defaults are those of the paper.
     """
 
     def __init__(
@@ -240,15 +207,15 @@ class CodaReplayBuffer(MixedReplayBuffer):
         reward_fn: RewardFn,
         **settings: Unpack[CodaSettings],
     ) -> None:
-        own, given = _split(settings, CodaSettings)
+        own, given = split(settings, CodaSettings)
         super().__init__(buffer_size, observation_space, action_space, **given)
         factors.require_widths(self.observations.shape[-1], self.action_dim)
-        mixing = _mixing(own, "coda")
+        rate = mixing(own, "coda")
         self.terminal_fn, self.noise_key = own.pop("terminal_fn", None), own.pop("noise_key", None)
         if self.noise_key is not None:
             self.noise = np.zeros((self.buffer_size, self.n_envs, factors.noise_width), observation_space.dtype)
         augmenter = Augmenter(factors, mask_fn, reward_fn, self.terminal_fn, **own)  # type: ignore[arg-type]
-        self.made = MadeRows(Recombine(augmenter), mixing)
+        self.made = MadeRows(Recombine(augmenter), rate)
 
 
 class DynaReplayBuffer(MixedReplayBuffer):
@@ -260,7 +227,7 @@ class DynaReplayBuffer(MixedReplayBuffer):
         action_space: likewise.
         forward_model: ``(state, action) -> next_state (B, S)``.
         reward_fn: ``(state, action, next_state) -> float (B,)``, the task's own reward.
-        **settings: see ``BufferSettings`` and ``DynaSettings``. The defaults are those of the paper.
+        **settings: see ``sb3_settings.DynaSettings``. The defaults are those of the paper.
     """
 
     def __init__(
@@ -273,24 +240,11 @@ class DynaReplayBuffer(MixedReplayBuffer):
         reward_fn: RewardFn,
         **settings: Unpack[DynaSettings],
     ) -> None:
-        own, given = _split(settings, DynaSettings)
+        own, given = split(settings, DynaSettings)
         super().__init__(buffer_size, observation_space, action_space, **given)
-        mixing = _mixing(own, "dyna")
+        rate = mixing(own, "dyna")
         self.terminal_fn = own.get("terminal_fn")
-        self.made = MadeRows(Imagine(forward_model, self.scale.draw, reward_fn, **own), mixing)
-
-
-def _split(settings: Any, mine: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Part settings into those of a buffer here and those of Stable-Baselines3's, unknown ones among them."""
-    theirs = ("device", "n_envs", "optimize_memory_usage", "handle_timeout_termination")
-    own = {name: value for name, value in settings.items() if name in mine.__annotations__ and name not in theirs}
-    return own, {name: value for name, value in settings.items() if name not in own}
-
-
-def _mixing(own: dict[str, Any], kind: str) -> Mixing:
-    """Take from the settings those of a ``Mixing``; say their full names if one is wrong."""
-    keys = {"every": "every", "seed": "seed", f"{kind}_capacity": "capacity", f"max_{kind}_fraction": "max_fraction"}
-    return Mixing(**{keys[name]: own.pop(name) for name in list(own) if name in keys})
+        self.made = MadeRows(Imagine(forward_model, self.scale.draw, reward_fn, **own), rate)
 
 
 def _scale(space: Any, dtype: np.dtype[Any]) -> ActionScale:
