@@ -32,7 +32,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from counterpoint.adapters.sb3_settings import CodaSettings, DynaSettings, mixing, split
+from counterpoint.adapters.sb3_settings import CodaSettings, DynaSettings, split, take_mixing
 from counterpoint.core.arrays import Array, Floats, listed
 from counterpoint.core.augment import Augmenter
 from counterpoint.core.factors import Factorization
@@ -210,12 +210,12 @@ class CodaReplayBuffer(MixedReplayBuffer):
         own, given = split(settings, CodaSettings)
         super().__init__(buffer_size, observation_space, action_space, **given)
         factors.require_widths(self.observations.shape[-1], self.action_dim)
-        rate = mixing(own, "coda")
+        mixing = take_mixing(own, "coda")
         self.terminal_fn, self.noise_key = own.pop("terminal_fn", None), own.pop("noise_key", None)
         if self.noise_key is not None:
             self.noise = np.zeros((self.buffer_size, self.n_envs, factors.noise_width), observation_space.dtype)
         augmenter = Augmenter(factors, mask_fn, reward_fn, self.terminal_fn, **own)  # type: ignore[arg-type]
-        self.made = MadeRows(Recombine(augmenter), rate)
+        self.made = MadeRows(Recombine(augmenter), mixing)
 
 
 class DynaReplayBuffer(MixedReplayBuffer):
@@ -242,9 +242,9 @@ class DynaReplayBuffer(MixedReplayBuffer):
     ) -> None:
         own, given = split(settings, DynaSettings)
         super().__init__(buffer_size, observation_space, action_space, **given)
-        rate = mixing(own, "dyna")
+        mixing = take_mixing(own, "dyna")
         self.terminal_fn = own.get("terminal_fn")
-        self.made = MadeRows(Imagine(forward_model, self.scale.draw, reward_fn, **own), rate)
+        self.made = MadeRows(Imagine(forward_model, self.scale.draw, reward_fn, **own), mixing)
 
 
 def _scale(space: Any, dtype: np.dtype[Any]) -> ActionScale:

@@ -53,7 +53,7 @@ def split(settings: Any, mine: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return own, {name: value for name, value in settings.items() if name not in own}
 
 
-def mixing(own: dict[str, Any], kind: str) -> Mixing:
-    """Take from the settings those of a ``Mixing``; say their full names if one is wrong."""
+def take_mixing(own: dict[str, Any], kind: str) -> Mixing:
+    """Take from the settings those of a ``Mixing``; which knows them by shorter names."""
     keys = {"every": "every", "seed": "seed", f"{kind}_capacity": "capacity", f"max_{kind}_fraction": "max_fraction"}
     return Mixing(**{keys[name]: own.pop(name) for name in list(own) if name in keys})
