@@ -12,7 +12,7 @@ import torch
 from benchmarks import measure
 from benchmarks.engine import reward
 from counterpoint import Augmenter
-from counterpoint.learn.loading import ESTIMATORS
+from counterpoint.learn.estimators.loading import ESTIMATORS
 from counterpoint.masks import Threshold
 from counterpoint.worlds import Sprites, collect, uniform_policy
 

@@ -17,7 +17,7 @@ from counterpoint.core.augment import Augmenter, Counterfactuals
 from counterpoint.core.protocols import MaskFn
 from counterpoint.core.transitions import Transitions
 from counterpoint.learn import ResidualAttribution, calibrate
-from counterpoint.learn.dynamics import LearningCurve, learning_curve
+from counterpoint.learn.estimators.learning_curve import LearningCurve, learning_curve
 from counterpoint.masks import Constant, Threshold
 from counterpoint.report import write_report
 from counterpoint.worlds import Place, Sprites, collect, uniform_policy

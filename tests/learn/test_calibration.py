@@ -7,11 +7,20 @@ import pytest
 
 from counterpoint import Factorization, Transitions
 from counterpoint.learn import Calibration, calibrate
-from counterpoint.learn.baseline import Baseline
-from counterpoint.learn.forward import implausible
-from counterpoint.learn.reliability import Curve, Surprises, Swaps, blame, first_curve, fit_curve, rising, wrong_chance
-from counterpoint.learn.trial import Scorer, glued_scores
-from counterpoint.learn.verdict import FEWEST_SURPRISES, weigh
+from counterpoint.learn.calibration.motion_alone import Baseline
+from counterpoint.learn.calibration.plausibility import implausible
+from counterpoint.learn.calibration.reliability import (
+    Curve,
+    Surprises,
+    Swaps,
+    blame,
+    first_curve,
+    fit_curve,
+    rising,
+    wrong_chance,
+)
+from counterpoint.learn.calibration.threshold_trial import Scorer, glued_scores
+from counterpoint.learn.calibration.verdict import FEWEST_SURPRISES, weigh
 from counterpoint.masks import Threshold
 from counterpoint.metrics import Estimate, swap_quality
 from counterpoint.worlds import Sprites, collect, uniform_policy

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from counterpoint.learn.densities import (
+from counterpoint.learn.networks.densities import (
     OUTLIER_STD,
     OUTLIER_WEIGHT,
     Mixture,

@@ -12,7 +12,7 @@ from torch import nn
 
 from counterpoint import Factorization, Transitions
 from counterpoint.learn import NetworkEstimator
-from counterpoint.learn.inputs import Batch, Scaling, Tokens, node_columns
+from counterpoint.learn.training.inputs import Batch, Scaling, Tokens, node_columns
 
 FACTORS = Factorization.blocks(state={"cart": 2, "pole": 1, "goal": 1}, action={"push": 1})
 
@@ -90,7 +90,7 @@ def test_scores_work_in_chunks_and_on_no_rows(rng, monkeypatch):
     data = make_data(rng)
     fitted = Looking().fit(data, FACTORS, rng=rng, progress=False)
     whole = fitted.scores(data.state, data.action, data.next_state)
-    monkeypatch.setattr("counterpoint.learn.estimator._CHUNK_TOKENS", 28)
+    monkeypatch.setattr("counterpoint.learn.estimators.estimator._CHUNK_TOKENS", 28)
     np.testing.assert_array_equal(whole, fitted.scores(data.state, data.action, data.next_state))
     assert fitted.scores(data.state[:0], data.action[:0], data.next_state[:0]).shape == (0, 4, 3)
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from counterpoint.learn.fitting import Task, Training, flushed_denormals, minimise, seeded, split
-from counterpoint.learn.inputs import Batch
+from counterpoint.learn.training.fitting import Task, Training, flushed_denormals, minimise, seeded, split
+from counterpoint.learn.training.inputs import Batch
 from tests.learn.test_estimator import FACTORS, Linear, make_data
 
 

@@ -9,9 +9,9 @@ import torch
 from counterpoint import Factorization, Transitions
 from counterpoint.checks import check_mask_fn
 from counterpoint.learn import InputGradient, load
-from counterpoint.learn.gradient import ForwardEnsemble, predict
-from counterpoint.learn.inputs import Batch, Scaling
-from counterpoint.learn.networks import SELF
+from counterpoint.learn.estimators.input_gradient import ForwardEnsemble, predict
+from counterpoint.learn.networks.layers import SELF
+from counterpoint.learn.training.inputs import Batch, Scaling
 from counterpoint.masks import Threshold
 from tests.learn import test_influence
 from tests.learn.test_estimator import make_data

@@ -9,8 +9,8 @@ import torch
 
 from counterpoint import Factorization, Transitions
 from counterpoint.learn import ActionInfluence
-from counterpoint.learn.densities import Mixture, kl_to_mixture
-from counterpoint.learn.networks import SELF
+from counterpoint.learn.networks.densities import Mixture, kl_to_mixture
+from counterpoint.learn.networks.layers import SELF
 from counterpoint.masks import And, Constant, Threshold, Union
 from tests.learn.test_estimator import make_data
 

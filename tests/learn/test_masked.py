@@ -10,10 +10,10 @@ from counterpoint import Factorization, Transitions
 from counterpoint.checks import check_mask_fn
 from counterpoint.core.positions import Position
 from counterpoint.learn import MaskedLikelihood, load
-from counterpoint.learn.inputs import Batch, Scaling
-from counterpoint.learn.messages import Messages, Trunk, network_for, without
-from counterpoint.learn.networks import SELF
-from counterpoint.learn.relations import Relations
+from counterpoint.learn.networks.layers import SELF
+from counterpoint.learn.networks.message_passing import Messages, Trunk, network_for, without
+from counterpoint.learn.networks.relations import Relations
+from counterpoint.learn.training.inputs import Batch, Scaling
 from counterpoint.masks import Threshold
 from tests.learn.test_estimator import FACTORS, make_data
 from tests.learn.test_sandy import EDGES, ONE_WAY, one_way

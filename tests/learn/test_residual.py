@@ -9,9 +9,9 @@ from counterpoint import Augmenter, Factorization, Transitions
 from counterpoint.checks import audit, check_mask_fn
 from counterpoint.core.positions import Position
 from counterpoint.learn import ResidualAttribution, load
-from counterpoint.learn.features import Nodes
-from counterpoint.learn.inputs import Scaling
-from counterpoint.learn.residual import Attribution
+from counterpoint.learn.estimators.residual_attribution import Attribution
+from counterpoint.learn.networks.features import Nodes
+from counterpoint.learn.training.inputs import Scaling
 from counterpoint.masks import Threshold
 
 REACH = 0.05

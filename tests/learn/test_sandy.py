@@ -7,7 +7,7 @@ import torch
 from counterpoint import Augmenter, Factorization, Transitions
 from counterpoint.checks import check_mask_fn
 from counterpoint.learn import SandyMixture, SandyTransformer
-from counterpoint.learn.inputs import Scaling
+from counterpoint.learn.training.inputs import Scaling
 from counterpoint.masks import Threshold
 from tests.examples import first_column
 from tests.learn.test_estimator import make_data

@@ -73,7 +73,7 @@ def test_a_failed_save_leaves_the_old_file(fitted, tmp_path, monkeypatch):
     def fail(*args, **kwargs):
         raise OSError("disk full")
 
-    monkeypatch.setattr("counterpoint.learn.storage.save_file", fail)
+    monkeypatch.setattr("counterpoint.learn.training.storage.save_file", fail)
     with pytest.raises(OSError, match="disk full"):
         fitted.save(path)
     assert os.listdir(tmp_path) == ["mask.safetensors"]

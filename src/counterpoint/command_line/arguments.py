@@ -130,7 +130,7 @@ def imported(place: str) -> Any:
 
 def estimator_class(name: str) -> Any:
     """Return a class of estimators by its name."""
-    known = importlib.import_module("counterpoint.learn.loading").ESTIMATORS
+    known = importlib.import_module("counterpoint.learn.estimators.loading").ESTIMATORS
     if name not in known:
         raise ValueError(f"--estimator: there is no {name!r}; there are {listed(list(known))}.")
     return known[name]

@@ -17,18 +17,18 @@ except ImportError as error:
         f"counterpoint.learn needs {error.name}. Install it with: pip install counterpoint-rl[torch]"
     ) from error
 
-from counterpoint.learn.calibration import calibrate
-from counterpoint.learn.estimator import Estimator, NetworkEstimator
-from counterpoint.learn.fitting import History
-from counterpoint.learn.gradient import InputGradient
-from counterpoint.learn.influence import ActionInfluence
-from counterpoint.learn.loading import load
-from counterpoint.learn.masked import MaskedLikelihood
-from counterpoint.learn.residual import ResidualAttribution
-from counterpoint.learn.reward import RewardModel
-from counterpoint.learn.sandy_mixture import SandyMixture
-from counterpoint.learn.sandy_transformer import SandyTransformer
-from counterpoint.learn.verdict import Calibration
+from counterpoint.learn.calibration.calibrate import calibrate
+from counterpoint.learn.calibration.verdict import Calibration
+from counterpoint.learn.estimators.action_influence import ActionInfluence
+from counterpoint.learn.estimators.estimator import Estimator, NetworkEstimator
+from counterpoint.learn.estimators.input_gradient import InputGradient
+from counterpoint.learn.estimators.loading import load
+from counterpoint.learn.estimators.masked_likelihood import MaskedLikelihood
+from counterpoint.learn.estimators.residual_attribution import ResidualAttribution
+from counterpoint.learn.estimators.reward_model import RewardModel
+from counterpoint.learn.estimators.sandy_mixture import SandyMixture
+from counterpoint.learn.estimators.sandy_transformer import SandyTransformer
+from counterpoint.learn.training.fitting import History
 
 __all__ = [
     "ActionInfluence",

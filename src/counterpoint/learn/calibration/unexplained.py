@@ -9,10 +9,10 @@ from torch import Tensor, nn
 from counterpoint.core.arrays import Bools, Floats
 from counterpoint.core.factors import Factorization
 from counterpoint.core.transitions import Transitions
-from counterpoint.learn.baseline import Baseline, PerType, chunks, grouped, train
-from counterpoint.learn.fitting import seeded
-from counterpoint.learn.inputs import Batch
-from counterpoint.learn.reliability import Curve, Surprises, fit_curve
+from counterpoint.learn.calibration.motion_alone import Baseline, PerType, chunks, grouped, train
+from counterpoint.learn.calibration.reliability import Curve, Surprises, fit_curve
+from counterpoint.learn.training.fitting import seeded
+from counterpoint.learn.training.inputs import Batch
 
 SURPRISING = 8.0  # a residual so many times the ordinary one is a surprise
 _DOUBTFUL = 0.005  # chance of a surprise without a cause, above which the baseline is not trusted

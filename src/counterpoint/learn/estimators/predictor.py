@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from counterpoint.core.arrays import Array, Floats
-from counterpoint.learn.estimator import NetworkEstimator
-from counterpoint.learn.fitting import flushed_denormals
-from counterpoint.learn.inputs import Batch, Target, node_columns, require_inputs
-from counterpoint.learn.learner import require_choice
+from counterpoint.learn.estimators.estimator import NetworkEstimator
+from counterpoint.learn.training.fitting import flushed_denormals
+from counterpoint.learn.training.inputs import Batch, Target, node_columns, require_inputs
+from counterpoint.learn.training.learner import require_choice
 
 _CHUNK = 4096  # rows that are predicted at once
 

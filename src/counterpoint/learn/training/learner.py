@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from counterpoint.core.augment import require_generator
 from counterpoint.core.factors import Factorization
 from counterpoint.core.transitions import Transitions
-from counterpoint.learn import storage
-from counterpoint.learn.fitting import History, Task, Training, minimise, seeded, split
-from counterpoint.learn.inputs import Batch, Scaling, require_training_data
+from counterpoint.learn.training import storage
+from counterpoint.learn.training.fitting import History, Task, Training, minimise, seeded, split
+from counterpoint.learn.training.inputs import Batch, Scaling, require_training_data
 
 
 @dataclass(frozen=True, eq=False)

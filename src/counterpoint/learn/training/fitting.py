@@ -23,7 +23,7 @@ from tqdm import tqdm
 
 from counterpoint.core.arrays import Ints
 from counterpoint.core.transitions import Transitions
-from counterpoint.learn.inputs import Batch
+from counterpoint.learn.training.inputs import Batch
 
 LossFn: TypeAlias = Callable[[Batch, torch.Generator], Tensor]  # the mean loss of a batch, a scalar
 

@@ -11,12 +11,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from counterpoint.core.factors import Factorization
-from counterpoint.learn.estimator import NetworkEstimator
-from counterpoint.learn.features import Nodes, Seen, TypedMLP
-from counterpoint.learn.fitting import History, Task
-from counterpoint.learn.inputs import Batch, Scaling
-from counterpoint.learn.learner import require_counts
-from counterpoint.learn.stages import in_stages
+from counterpoint.learn.estimators.estimator import NetworkEstimator
+from counterpoint.learn.networks.features import Nodes, Seen, TypedMLP
+from counterpoint.learn.training.fitting import History, Task
+from counterpoint.learn.training.inputs import Batch, Scaling
+from counterpoint.learn.training.learner import require_counts
+from counterpoint.learn.training.stages import in_stages
 
 _LAYERS = 3  # hidden layers of a model of motion: walls are sharp
 _FINEST = 0.01  # smallest usual residual, in standard deviations of the change; no finer one is believed

@@ -11,10 +11,10 @@ from torch.nn.functional import cross_entropy
 from counterpoint.core.arrays import Array
 from counterpoint.core.factors import Factorization
 from counterpoint.core.transitions import Transitions
-from counterpoint.learn.fitting import History, Task
-from counterpoint.learn.inputs import Batch, Scaling, require_inputs
-from counterpoint.learn.learner import Learner, require_choice, require_counts
-from counterpoint.learn.networks import mlp
+from counterpoint.learn.networks.layers import mlp
+from counterpoint.learn.training.fitting import History, Task
+from counterpoint.learn.training.inputs import Batch, Scaling, require_inputs
+from counterpoint.learn.training.learner import Learner, require_choice, require_counts
 
 Predicted = Literal["reward", "terminated"]
 

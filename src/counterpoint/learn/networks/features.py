@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from counterpoint.core.arrays import Array
 from counterpoint.core.factors import Factorization
-from counterpoint.learn.inputs import Batch, Moments, Scaling, Tokens
+from counterpoint.learn.training.inputs import Batch, Moments, Scaling, Tokens
 
 _ABSENT = 1e3  # a distance larger than any real one, of nodes that are nowhere
 _TINY = 1e-12

@@ -4,14 +4,14 @@ from pathlib import Path
 
 from counterpoint.core.arrays import listed
 from counterpoint.core.factors import Factorization
-from counterpoint.learn import storage
-from counterpoint.learn.estimator import NetworkEstimator
-from counterpoint.learn.gradient import InputGradient
-from counterpoint.learn.influence import ActionInfluence
-from counterpoint.learn.masked import MaskedLikelihood
-from counterpoint.learn.residual import ResidualAttribution
-from counterpoint.learn.sandy_mixture import SandyMixture
-from counterpoint.learn.sandy_transformer import SandyTransformer
+from counterpoint.learn.estimators.action_influence import ActionInfluence
+from counterpoint.learn.estimators.estimator import NetworkEstimator
+from counterpoint.learn.estimators.input_gradient import InputGradient
+from counterpoint.learn.estimators.masked_likelihood import MaskedLikelihood
+from counterpoint.learn.estimators.residual_attribution import ResidualAttribution
+from counterpoint.learn.estimators.sandy_mixture import SandyMixture
+from counterpoint.learn.estimators.sandy_transformer import SandyTransformer
+from counterpoint.learn.training import storage
 
 # Files name one of these classes; nothing else is ever looked up or imported for them.
 _KINDS: tuple[type[NetworkEstimator], ...] = (

@@ -8,9 +8,9 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from counterpoint.core.factors import Factorization
-from counterpoint.learn.densities import Mixture
-from counterpoint.learn.inputs import Batch, Scaling, node_columns
-from counterpoint.learn.messages import Parts, network_for
+from counterpoint.learn.networks.densities import Mixture
+from counterpoint.learn.networks.message_passing import Parts, network_for
+from counterpoint.learn.training.inputs import Batch, Scaling, node_columns
 
 _CHUNK = 4096  # rows that are predicted at once
 _BROADEST = math.log(100.0)  # of a component, in those of the target; one that is never needed would drift away

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 
 from counterpoint.core.factors import Factorization
-from counterpoint.learn.inputs import Batch, Embedding, Scaling, Tokens
-from counterpoint.learn.learner import require_choice, require_counts
-from counterpoint.learn.networks import add_identity, mlp
-from counterpoint.learn.predictor import Predictor
+from counterpoint.learn.estimators.predictor import Predictor
+from counterpoint.learn.networks.layers import add_identity, mlp
+from counterpoint.learn.training.inputs import Batch, Embedding, Scaling, Tokens
+from counterpoint.learn.training.learner import require_choice, require_counts
 
 QueryKey = Literal["separate", "shared"]
 
@@ -28,7 +28,7 @@ class SandyTransformer(Predictor):
         layers: linear layers of the networks for queries, keys and values.
         width: their hidden units and outputs; the paper's 512 take hours without a GPU, 128 some minutes.
         query_key: "separate" networks for queries and keys, or "shared" layers with two outputs, as in the code.
-        embedding: what a token looks like, see ``counterpoint.learn.inputs.Tokens``.
+        embedding: what a token looks like, see ``counterpoint.learn.training.inputs.Tokens``.
         sparsity: weight of a penalty on looking elsewhere; the paper has none.
         identity: whether self-edges get 1 added.
         target: predict the "next" state, as the paper does, or its "change".

@@ -17,15 +17,15 @@ from counterpoint.core.coda import require_derived
 from counterpoint.core.factors import Factorization
 from counterpoint.core.protocols import DeriveFn
 from counterpoint.core.transitions import Transitions
-from counterpoint.learn.baseline import Baseline
-from counterpoint.learn.estimator import Estimator
-from counterpoint.learn.fitting import split
-from counterpoint.learn.forward import Forward, implausible
-from counterpoint.learn.inputs import require_training_data
-from counterpoint.learn.reliability import Swaps, first_curve
-from counterpoint.learn.surprises import Ordinary
-from counterpoint.learn.trial import Scorer, Trial, glued_scores, hiding_scores
-from counterpoint.learn.verdict import LEAST_YIELD, Calibration, Point, weigh
+from counterpoint.learn.calibration.motion_alone import Baseline
+from counterpoint.learn.calibration.plausibility import Forward, implausible
+from counterpoint.learn.calibration.reliability import Swaps, first_curve
+from counterpoint.learn.calibration.threshold_trial import Scorer, Trial, glued_scores, hiding_scores
+from counterpoint.learn.calibration.unexplained import Ordinary
+from counterpoint.learn.calibration.verdict import LEAST_YIELD, Calibration, Point, weigh
+from counterpoint.learn.estimators.estimator import Estimator
+from counterpoint.learn.training.fitting import split
+from counterpoint.learn.training.inputs import require_training_data
 from counterpoint.metrics import Estimate
 
 FEWEST_ROWS = 2000  # transitions; fewer hold too few interactions to count

@@ -11,7 +11,7 @@ A new estimator is one frozen dataclass of settings that inherits ``NetworkEstim
         def loss(self, network, batch, generator): ...    # -> scalar Tensor, mean over the batch
         def edges(self, network, batch): ...              # -> Tensor (B, N, n), rows are sources
 
-and one entry in the table of ``counterpoint.learn.loading``. ``fit``, ``scores``, ``save`` and ``load``
+and one entry in the table of ``counterpoint.learn.estimators.loading``. ``fit``, ``scores``, ``save`` and ``load``
 are inherited. All that is learned must be in the parameters and buffers of the network: that is what
 is stored. What else training finds out (a threshold, say) becomes a buffer. Override ``validation_loss``
 if early stopping should watch another loss, ``train`` to train in stages, and ``__post_init__`` (calling
@@ -28,9 +28,9 @@ import torch
 from torch import Tensor
 
 from counterpoint.core.arrays import Array, Floats
-from counterpoint.learn.fitting import flushed_denormals
-from counterpoint.learn.inputs import Batch, require_inputs
-from counterpoint.learn.learner import Learner
+from counterpoint.learn.training.fitting import flushed_denormals
+from counterpoint.learn.training.inputs import Batch, require_inputs
+from counterpoint.learn.training.learner import Learner
 
 _CHUNK_TOKENS = 16384  # tokens that are scored at once, which bounds memory
 

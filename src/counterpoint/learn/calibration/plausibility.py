@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 from counterpoint.core.arrays import Floats
 from counterpoint.core.transitions import Transitions
-from counterpoint.learn.baseline import Baseline, chunks, train
-from counterpoint.learn.features import TypedMLP
-from counterpoint.learn.fitting import seeded
-from counterpoint.learn.inputs import Batch
-from counterpoint.learn.relations import Relations
+from counterpoint.learn.calibration.motion_alone import Baseline, chunks, train
+from counterpoint.learn.networks.features import TypedMLP
+from counterpoint.learn.networks.relations import Relations
+from counterpoint.learn.training.fitting import seeded
+from counterpoint.learn.training.inputs import Batch
 
 _COMPONENTS, _WIDTH = 3, 64  # Gaussians of a mixture, hidden units
 _LOG_STD = (-5.0, 1.0)  # range of the logarithm of standard deviations

@@ -8,15 +8,15 @@ import torch
 from torch import Tensor
 
 from counterpoint.core.factors import Factorization
-from counterpoint.learn.densities import Mixture, blend, mixture_kl, require_finest
-from counterpoint.learn.density_network import DensityNetwork
-from counterpoint.learn.estimator import NetworkEstimator
-from counterpoint.learn.fitting import History, Task
-from counterpoint.learn.inputs import Batch, Scaling
-from counterpoint.learn.learner import require_counts
-from counterpoint.learn.messages import Parts, without
-from counterpoint.learn.networks import with_self_edges
-from counterpoint.learn.stages import GENTLE, in_stages
+from counterpoint.learn.estimators.estimator import NetworkEstimator
+from counterpoint.learn.networks.densities import Mixture, blend, mixture_kl, require_finest
+from counterpoint.learn.networks.density_network import DensityNetwork
+from counterpoint.learn.networks.layers import with_self_edges
+from counterpoint.learn.networks.message_passing import Parts, without
+from counterpoint.learn.training.fitting import History, Task
+from counterpoint.learn.training.inputs import Batch, Scaling
+from counterpoint.learn.training.learner import require_counts
+from counterpoint.learn.training.stages import GENTLE, in_stages
 
 _CHUNK = 4096  # rows that are judged at once
 _TOLERATED = 0.25  # share of the usual error up to which a difference is none

@@ -14,8 +14,8 @@ from counterpoint.core.graphs import components, independent, random_union
 from counterpoint.core.pairs import same_rows, uniform
 from counterpoint.core.protocols import DeriveFn
 from counterpoint.core.transitions import Transitions
-from counterpoint.learn.baseline import Baseline
-from counterpoint.learn.reliability import Curve, Surprises, Swaps, blame, fit_curve, wrong_chance
+from counterpoint.learn.calibration.motion_alone import Baseline
+from counterpoint.learn.calibration.reliability import Curve, Surprises, Swaps, blame, fit_curve, wrong_chance
 
 _FAR = 0.75  # quantile of the distance between factors from which on they are far apart
 _GLUED = 4000  # states that are glued together

@@ -7,14 +7,14 @@ import torch
 from torch import Tensor
 
 from counterpoint.core.factors import Factorization
-from counterpoint.learn.densities import blend, kl_to_mixture, require_finest
-from counterpoint.learn.density_network import DensityNetwork
-from counterpoint.learn.estimator import NetworkEstimator
-from counterpoint.learn.fitting import History, Task
-from counterpoint.learn.inputs import Batch, Scaling
-from counterpoint.learn.learner import require_counts
-from counterpoint.learn.networks import with_self_edges
-from counterpoint.learn.stages import in_stages
+from counterpoint.learn.estimators.estimator import NetworkEstimator
+from counterpoint.learn.networks.densities import blend, kl_to_mixture, require_finest
+from counterpoint.learn.networks.density_network import DensityNetwork
+from counterpoint.learn.networks.layers import with_self_edges
+from counterpoint.learn.training.fitting import History, Task
+from counterpoint.learn.training.inputs import Batch, Scaling
+from counterpoint.learn.training.learner import require_counts
+from counterpoint.learn.training.stages import in_stages
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,8 +23,8 @@ from torch import Tensor
 from counterpoint.core.arrays import listed
 from counterpoint.core.factors import Factorization
 from counterpoint.core.positions import Position
-from counterpoint.learn.fitting import History
-from counterpoint.learn.inputs import Moments, Scaling
+from counterpoint.learn.training.fitting import History
+from counterpoint.learn.training.inputs import Moments, Scaling
 
 FORMAT = 1  # raised whenever files of the old kind can no longer be read
 _KEY = "counterpoint"

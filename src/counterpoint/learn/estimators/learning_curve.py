@@ -8,9 +8,9 @@ from torch import Tensor
 
 from counterpoint.core.augment import require_generator
 from counterpoint.core.transitions import Transitions
-from counterpoint.learn.fitting import Task, Training, minimise, seeded
-from counterpoint.learn.inputs import Batch, Scaling
-from counterpoint.learn.networks import mlp
+from counterpoint.learn.networks.layers import mlp
+from counterpoint.learn.training.fitting import Task, Training, minimise, seeded
+from counterpoint.learn.training.inputs import Batch, Scaling
 
 
 @dataclass(frozen=True)

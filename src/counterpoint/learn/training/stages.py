@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 from torch import nn
 
-from counterpoint.learn.fitting import History, LossFn, Task, minimise
-from counterpoint.learn.inputs import Batch
+from counterpoint.learn.training.fitting import History, LossFn, Task, minimise
+from counterpoint.learn.training.inputs import Batch
 
 Stages: TypeAlias = tuple[tuple[float, float], ...]  # shares of the learning rate and of the epochs
 

@@ -8,14 +8,14 @@ from torch import Tensor, nn
 from torch.nn.functional import smooth_l1_loss
 
 from counterpoint.core.factors import Factorization
-from counterpoint.learn.density_network import steadier_as_changes
-from counterpoint.learn.estimator import NetworkEstimator
-from counterpoint.learn.fitting import History, Task, torch_generator
-from counterpoint.learn.inputs import Batch, Scaling, node_columns
-from counterpoint.learn.learner import require_counts
-from counterpoint.learn.messages import Network, network_for
-from counterpoint.learn.networks import with_self_edges
-from counterpoint.learn.stages import in_stages, joined
+from counterpoint.learn.estimators.estimator import NetworkEstimator
+from counterpoint.learn.networks.density_network import steadier_as_changes
+from counterpoint.learn.networks.layers import with_self_edges
+from counterpoint.learn.networks.message_passing import Network, network_for
+from counterpoint.learn.training.fitting import History, Task, torch_generator
+from counterpoint.learn.training.inputs import Batch, Scaling, node_columns
+from counterpoint.learn.training.learner import require_counts
+from counterpoint.learn.training.stages import in_stages, joined
 
 _BEND = 0.05  # errors beyond this, in standard deviations, count by their size and not by their square
 

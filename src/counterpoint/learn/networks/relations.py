@@ -4,8 +4,8 @@ import torch
 from torch import Tensor, nn
 
 from counterpoint.core.factors import Factorization
-from counterpoint.learn.features import Nodes
-from counterpoint.learn.inputs import Batch, Scaling
+from counterpoint.learn.networks.features import Nodes
+from counterpoint.learn.training.inputs import Batch, Scaling
 
 _ROUNDS = 20  # of reweighted least squares
 _CLOSEST = 0.01  # distances are told apart down to this share of the spread of positions

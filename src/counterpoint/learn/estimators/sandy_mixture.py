@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from counterpoint.core.factors import Factorization
-from counterpoint.learn.fitting import History, Task
-from counterpoint.learn.inputs import Batch, Scaling, node_columns
-from counterpoint.learn.learner import require_choice, require_counts
-from counterpoint.learn.networks import add_identity, mlp
-from counterpoint.learn.predictor import Predictor
-from counterpoint.learn.stages import in_stages
+from counterpoint.learn.estimators.predictor import Predictor
+from counterpoint.learn.networks.layers import add_identity, mlp
+from counterpoint.learn.training.fitting import History, Task
+from counterpoint.learn.training.inputs import Batch, Scaling, node_columns
+from counterpoint.learn.training.learner import require_choice, require_counts
+from counterpoint.learn.training.stages import in_stages
 
 Pooling = Literal["max", "sum"]
 SparsityForm = Literal["l1", "log"]

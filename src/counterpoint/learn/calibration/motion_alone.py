@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from counterpoint.core.arrays import Bools, Floats, Ints
 from counterpoint.core.factors import Factorization
 from counterpoint.core.transitions import Transitions
-from counterpoint.learn.fitting import LossFn, Task, Training, minimise, seeded
-from counterpoint.learn.inputs import Batch, Moments, Scaling
+from counterpoint.learn.training.fitting import LossFn, Task, Training, minimise, seeded
+from counterpoint.learn.training.inputs import Batch, Moments, Scaling
 
 _STAGES = ((3e-3, 12), (1e-3, 8), (2e-4, 6))  # learning rates and epochs, one stage after another
 _MOST_ROWS = 20_000  # transitions that one model is fitted to, at the most

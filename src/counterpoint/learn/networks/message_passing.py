@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from torch.nn.functional import glu, silu
 
 from counterpoint.core.factors import Factorization
-from counterpoint.learn.inputs import Batch, Scaling, Tokens
-from counterpoint.learn.relations import Relations
+from counterpoint.learn.networks.relations import Relations
+from counterpoint.learn.training.inputs import Batch, Scaling, Tokens
 
 
 class Parts(NamedTuple):

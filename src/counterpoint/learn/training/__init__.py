@@ -1,0 +1,1 @@
+"""How networks learn from transitions: what they see, the training loop, and fitted models as files."""
