@@ -10,7 +10,7 @@ from counterpoint.learn import SandyMixture, SandyTransformer
 from counterpoint.learn.training.inputs import Scaling
 from counterpoint.masks import Threshold
 from tests.examples import first_column
-from tests.learn.test_estimator import make_data
+from tests.learn.estimators.test_estimator import make_data
 
 ONE_WAY = Factorization.blocks(
     state={"driver": 2, "driven": 1, "alone": 1}, action={"push": 1}, types={"driven": "follower", "alone": "hermit"}

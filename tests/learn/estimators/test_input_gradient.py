@@ -13,10 +13,10 @@ from counterpoint.learn.estimators.input_gradient import ForwardEnsemble, predic
 from counterpoint.learn.networks.layers import SELF
 from counterpoint.learn.training.inputs import Batch, Scaling
 from counterpoint.masks import Threshold
-from tests.learn import test_influence
-from tests.learn.test_estimator import make_data
-from tests.learn.test_masked import ALIKE, NETWORKS
-from tests.learn.test_sandy import EDGES, ONE_WAY, one_way
+from tests.learn.estimators import test_action_influence
+from tests.learn.estimators.test_estimator import make_data
+from tests.learn.estimators.test_masked_likelihood import ALIKE, NETWORKS
+from tests.learn.estimators.test_sandy import EDGES, ONE_WAY, one_way
 
 TINY = InputGradient(members=2, samples=2, width=8, epochs=3)
 
@@ -87,7 +87,9 @@ def test_smoothing_averages_over_points_and_members(rng):
 
 
 @NETWORKS
-@pytest.mark.parametrize("estimator", [TINY, test_influence.TINY], ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.parametrize(
+    "estimator", [TINY, test_action_influence.TINY], ids=lambda estimator: type(estimator).__name__
+)
 def test_ragged_factors_save_load_and_seeds(rng, estimator, factors, tmp_path):
     data = make_data(rng, factors=factors)
     first, second = (estimator.fit(data, factors, rng=np.random.default_rng(3), progress=False) for _ in range(2))

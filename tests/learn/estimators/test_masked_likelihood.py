@@ -15,8 +15,8 @@ from counterpoint.learn.networks.message_passing import Messages, Trunk, network
 from counterpoint.learn.networks.relations import Relations
 from counterpoint.learn.training.inputs import Batch, Scaling
 from counterpoint.masks import Threshold
-from tests.learn.test_estimator import FACTORS, make_data
-from tests.learn.test_sandy import EDGES, ONE_WAY, one_way
+from tests.learn.estimators.test_estimator import FACTORS, make_data
+from tests.learn.estimators.test_sandy import EDGES, ONE_WAY, one_way
 
 TINY = MaskedLikelihood(width=8, components=2, draws=4, epochs=4)
 ALIKE = Factorization.blocks(

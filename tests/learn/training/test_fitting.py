@@ -10,7 +10,7 @@ from torch import nn
 
 from counterpoint.learn.training.fitting import Task, Training, flushed_denormals, minimise, seeded, split
 from counterpoint.learn.training.inputs import Batch
-from tests.learn.test_estimator import FACTORS, Linear, make_data
+from tests.learn.estimators.test_estimator import FACTORS, Linear, make_data
 
 
 def line_task(rng, **settings):
