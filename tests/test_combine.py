@@ -74,6 +74,39 @@ def test_members_that_look_at_the_next_state(join):
     assert mixed(STATE, ACTION, after)[:, 0, 0].tolist() == expected
 
 
+class Gusty:
+    """Edges where the first noise column is positive."""
+
+    uses_noise = True
+
+    def __call__(self, state, action, noise):
+        return np.broadcast_to((noise[:, 0] > 0)[:, None, None], (len(state), 3, 2))
+
+
+@pytest.mark.parametrize("join", [And, Ensemble, Union])
+def test_each_member_gets_what_it_declares(join):
+    after, noise = np.zeros((3, 4)), np.zeros((3, 1))
+    after[1], noise[2] = 1.0, 1.0
+    mixed = join(Hindsight(), Gusty(), Constant.full(FACTORS))
+    assert (mixed.uses_next_state, mixed.uses_noise) == (True, True)
+    assert mixed(STATE, ACTION, after, noise)[:, 0, 0].tolist() == [join is not And] * 3
+    outer = And(Constant.full(FACTORS), join(Gusty()))
+    assert (outer.uses_next_state, outer.uses_noise) == (False, True)
+    assert outer(STATE, ACTION, noise)[:, 0, 0].tolist() == [False, False, True]
+
+
+def test_scores_of_the_noise():
+    class Estimator:
+        uses_noise = True
+
+        def scores(self, state, action, noise):
+            return np.broadcast_to(noise[:, :1, None], (len(state), 3, 2))
+
+    mask = Threshold(Estimator(), 0.5)
+    assert (mask.uses_next_state, mask.uses_noise) == (False, True)
+    assert mask(STATE, ACTION, np.array([[0.0], [1.0], [0.2]]))[:, 0, 0].tolist() == [False, True, False]
+
+
 def test_they_can_be_nested_and_used_to_augment(rng):
     data = make_data(FACTORS, 50, rng)
     inner = Ensemble(Threshold(lambda s, a: np.zeros((len(s), 3, 2)), 0.5), Hindsight(), HashedMask(FACTORS, 0.1))

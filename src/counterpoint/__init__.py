@@ -6,7 +6,7 @@ from counterpoint.core.engine import Funnel
 from counterpoint.core.factors import Factorization
 from counterpoint.core.graphs import Sparse, Uniform, components, independent, random_union
 from counterpoint.core.positions import Position
-from counterpoint.core.protocols import DeriveFn, MaskFn, NextStateMaskFn, RewardFn, TerminalFn
+from counterpoint.core.protocols import DeriveFn, Mask, MaskFn, NextStateMaskFn, NoiseMaskFn, RewardFn, TerminalFn
 from counterpoint.core.transitions import Transitions
 
 __version__ = "0.1.0"
@@ -17,8 +17,10 @@ __all__ = [
     "DeriveFn",
     "Factorization",
     "Funnel",
+    "Mask",
     "MaskFn",
     "NextStateMaskFn",
+    "NoiseMaskFn",
     "Position",
     "RewardFn",
     "Sparse",

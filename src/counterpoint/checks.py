@@ -9,7 +9,7 @@ import numpy as np
 from counterpoint.core.arrays import Array, Floats, Ints, listed
 from counterpoint.core.augment import Counterfactuals, require_data
 from counterpoint.core.factors import Factorization
-from counterpoint.core.protocols import MaskFn, RewardFn, call_mask, call_reward
+from counterpoint.core.protocols import Mask, RewardFn, call_mask, call_reward
 from counterpoint.core.transitions import Transitions
 
 CHUNK = 65536
@@ -41,7 +41,7 @@ class Audit:
         return f"{self.confirmed:.2%} of {len(self.error):,} counterfactuals confirmed, {len(self.wrong):,} wrong"
 
 
-def check_mask_fn(mask_fn: MaskFn, data: Transitions, factors: Factorization) -> None:
+def check_mask_fn(mask_fn: Mask, data: Transitions, factors: Factorization) -> None:
     """Raise unless ``mask_fn`` is a mask: right shape and dtype, pure, and a function of each row alone.
 
     Args:

@@ -16,7 +16,7 @@ from counterpoint.core.arrays import Array, Bools, Floats
 from counterpoint.core.augment import require_count, require_data, require_generator
 from counterpoint.core.coda import coda
 from counterpoint.core.factors import Factorization
-from counterpoint.core.protocols import MaskFn, NextStateMaskFn
+from counterpoint.core.protocols import Mask
 from counterpoint.core.transitions import Transitions
 
 EdgeKind = Literal["off-diagonal", "object-object", "action-object", "all"]
@@ -202,8 +202,8 @@ def bootstrap(
 
 
 def relative_yield(
-    mask_fn: MaskFn | NextStateMaskFn,
-    exact_fn: MaskFn | NextStateMaskFn,
+    mask_fn: Mask,
+    exact_fn: Mask,
     data: Transitions,
     factors: Factorization,
     *,
@@ -217,8 +217,8 @@ def relative_yield(
 
 
 def swap_quality(
-    mask_fn: MaskFn | NextStateMaskFn,
-    exact_fn: MaskFn | NextStateMaskFn,
+    mask_fn: Mask,
+    exact_fn: Mask,
     data: Transitions,
     factors: Factorization,
     *,

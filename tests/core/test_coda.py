@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoint import Factorization, Transitions, coda, components, independent, swap
+from counterpoint import Augmenter, Factorization, Transitions, coda, components, independent, swap
 from counterpoint.masks import Constant
 from tests import reference
 from tests.examples import HashedMask, make_data, make_factors
@@ -138,6 +138,29 @@ def test_a_mask_may_ask_for_the_next_state(rng):
     proposal, _, _ = coda(data[:3], data[3:], Mask(), factors, rng=rng)
     for seen, expected in zip(asked, (data[:3], data[3:], proposal), strict=True):
         assert np.array_equal(seen, expected.next_state)
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_mask_may_ask_for_the_noise(rng, after):
+    factors = Factorization.blocks(state={"a": 1, "b": 1}, action={"go": 1}, noise={"a": (0,), "b": (1, 2)})
+    data = make_data(factors, 6, rng).replace(noise=rng.random((6, 3)))
+    asked = []
+
+    class Mask:
+        uses_noise, uses_next_state = True, after
+
+        def __call__(self, state, action, *others):
+            asked.append(others)
+            return np.broadcast_to(np.eye(3, 2, dtype=bool), (len(state), 3, 2))
+
+    proposal, _, _ = coda(data[:3], data[3:], Mask(), factors, rng=rng)
+    for seen, expected in zip(asked, (data[:3], data[3:], proposal), strict=True):
+        assert np.array_equal(seen[-1], expected.noise)
+        assert len(seen) == 1 + after
+        assert not after or np.array_equal(seen[0], expected.next_state)
+    assert len(Augmenter(factors, Mask(), lambda s, a, s2: s2[:, 0]).fill(data, 5, rng=rng)) == 5
+    with pytest.raises(ValueError, match="declares uses_noise, but the transitions have no noise columns"):
+        coda(data[:3].replace(noise=None), data[3:], Mask(), factors, rng=rng)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ from counterpoint.adapters.sb3_settings import CodaSettings, DynaSettings, split
 from counterpoint.core.arrays import Array, Floats, listed
 from counterpoint.core.augment import Augmenter
 from counterpoint.core.factors import Factorization
-from counterpoint.core.protocols import MaskFn, NextStateMaskFn, RewardFn, TerminalFn
+from counterpoint.core.protocols import Mask, RewardFn, TerminalFn
 from counterpoint.core.transitions import Transitions
 from counterpoint.files.npz import read_arrays
 from counterpoint.files.output import output
@@ -203,7 +203,7 @@ class CodaReplayBuffer(MixedReplayBuffer):
         action_space: Any,
         *,
         factors: Factorization,
-        mask_fn: MaskFn | NextStateMaskFn,
+        mask_fn: Mask,
         reward_fn: RewardFn,
         **settings: Unpack[CodaSettings],
     ) -> None:
@@ -214,7 +214,7 @@ class CodaReplayBuffer(MixedReplayBuffer):
         self.terminal_fn, self.noise_key = own.pop("terminal_fn", None), own.pop("noise_key", None)
         if self.noise_key is not None:
             self.noise = np.zeros((self.buffer_size, self.n_envs, factors.noise_width), observation_space.dtype)
-        augmenter = Augmenter(factors, mask_fn, reward_fn, self.terminal_fn, **own)  # type: ignore[arg-type]
+        augmenter = Augmenter(factors, mask_fn, reward_fn, self.terminal_fn, **own)
         self.made = MadeRows(Recombine(augmenter), mixing)
 
 

@@ -13,7 +13,7 @@ from counterpoint.core.factors import Factorization
 from counterpoint.core.graphs import Policy, Uniform
 from counterpoint.core.pairs import Pairs, same_rows, sharing, uniform
 from counterpoint.core.patience import hopeless, why_too_few
-from counterpoint.core.protocols import DeriveFn, MaskFn, RewardFn, TerminalFn, call_reward, call_terminal
+from counterpoint.core.protocols import DeriveFn, Mask, RewardFn, TerminalFn, call_reward, call_terminal
 from counterpoint.core.transitions import Transitions
 
 
@@ -63,7 +63,7 @@ class Augmenter:
     """
 
     factors: Factorization
-    mask_fn: MaskFn
+    mask_fn: Mask
     reward_fn: RewardFn
     terminal_fn: TerminalFn | None = None
     pairs: int = 2000

@@ -6,7 +6,7 @@ from counterpoint.core import kernels
 from counterpoint.core.arrays import Array, Bools, Ints, NodeSet, words
 from counterpoint.core.factors import Factorization
 from counterpoint.core.graphs import components, independent, random_union
-from counterpoint.core.protocols import DeriveFn, MaskFn, call_derive, call_mask
+from counterpoint.core.protocols import DeriveFn, Mask, call_derive, call_mask
 from counterpoint.core.threads import run
 from counterpoint.core.transitions import Transitions
 
@@ -14,7 +14,7 @@ from counterpoint.core.transitions import Transitions
 def coda(
     base: Transitions,
     donor: Transitions,
-    mask_fn: MaskFn,
+    mask_fn: Mask,
     factors: Factorization,
     *,
     rng: np.random.Generator,

@@ -15,7 +15,7 @@ from counterpoint.core.coda import derived, mixed
 from counterpoint.core.factors import Factorization
 from counterpoint.core.graphs import Policy, independent, label_dtype, overlay, unions
 from counterpoint.core.pairs import Pairs
-from counterpoint.core.protocols import DeriveFn, MaskFn, call_mask
+from counterpoint.core.protocols import DeriveFn, Mask, call_mask
 from counterpoint.core.threads import run
 from counterpoint.core.transitions import Transitions
 
@@ -69,7 +69,7 @@ class Recipe:
     """What the engine is told: the parts of an ``Augmenter`` that decide which rows are made."""
 
     factors: Factorization
-    mask_fn: MaskFn
+    mask_fn: Mask
     policy: Policy
     samples_per_pair: int
     derive: DeriveFn | None

@@ -1,7 +1,7 @@
 """What users supply: plain functions, called with arrays they cannot change and checked on return."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -14,7 +14,8 @@ class MaskFn(Protocol):
     """Who influences whom: ``(state, action) -> bool (B, N, n)``.
 
     Rows are sources at t (state factors, then action factors), columns are state factors at t+1. A
-    mask with the attribute ``uses_next_state = True`` is called as ``(state, action, next_state)``.
+    mask with the attribute ``uses_next_state = True`` is called as ``(state, action, next_state)``, one
+    with ``uses_noise = True`` gets the noise columns last.
     """
 
     def __call__(self, state: Floats, action: Floats, /) -> Bools:  # noqa: D102
@@ -28,6 +29,21 @@ class NextStateMaskFn(Protocol):
 
     def __call__(self, state: Floats, action: Floats, next_state: Floats, /) -> Bools:  # noqa: D102
         ...
+
+
+class NoiseMaskFn(Protocol):
+    """A mask that also looks at the recorded noise: ``(state, action, noise)``.
+
+    If it declares ``uses_next_state`` too, it is called as ``(state, action, next_state, noise)``.
+    """
+
+    uses_noise: bool
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Bools:  # noqa: D102
+        ...
+
+
+Mask: TypeAlias = MaskFn | NextStateMaskFn | NoiseMaskFn
 
 
 class RewardFn(Protocol):
@@ -51,15 +67,28 @@ class DeriveFn(Protocol):
         ...
 
 
-def call_mask(mask_fn: MaskFn | NextStateMaskFn, data: Transitions, factors: Factorization) -> Bools:
+def declared(*masks: Any) -> tuple[str, ...]:
+    """Return what masks declare to look at besides state and action, in the order of their arguments."""
+    return tuple(name for name in ("next_state", "noise") if any(getattr(m, f"uses_{name}", False) for m in masks))
+
+
+def ask(mask: Callable[..., Any], data: Transitions) -> Array:
+    """Call a mask (or whatever scores edges) with what it declares to look at."""
+    extra = declared(mask)
+    if "noise" in extra and data.noise is None:
+        raise ValueError(
+            "mask_fn: it declares uses_noise, but the transitions have no noise columns. Record the noise, and say "
+            "in Factorization(noise=...) which factor owns each column, so that swaps carry it along."
+        )
+    return _call("mask_fn", mask, data.state, data.action, *(getattr(data, name) for name in extra))
+
+
+def call_mask(mask_fn: Mask, data: Transitions, factors: Factorization) -> Bools:
     """Return the masks of a batch, checked, without the edges out of context factors.
 
     Base and donor agree on context factors, so what these influence may still be swapped.
     """
-    inputs = (data.state, data.action)
-    if getattr(mask_fn, "uses_next_state", False):
-        inputs = (*inputs, data.next_state)  # type: ignore[assignment]
-    mask = require_mask(_call("mask_fn", mask_fn, *inputs), len(data), factors)
+    mask = require_mask(ask(mask_fn, data), len(data), factors)
     if factors.context:
         mask = mask & ~factors.nodes(*factors.context)[:, None]
     return mask

@@ -4,9 +4,9 @@ A mask is any function ``(state, action) -> bool (B, N, n)``; these are ready-ma
 make wrong counterfactuals, extra edges only cost yield, so when in doubt add an edge.
 """
 
-from counterpoint.masks.combine import And, Ensemble
+from counterpoint.masks.combine import And, Ensemble, Union
 from counterpoint.masks.interventional import Interventional
 from counterpoint.masks.proximity import Proximity
-from counterpoint.masks.simple import Constant, Threshold, Union
+from counterpoint.masks.simple import Constant, Threshold
 
 __all__ = ["And", "Constant", "Ensemble", "Interventional", "Proximity", "Threshold", "Union"]

@@ -1,19 +1,72 @@
-"""Several masks made one: what all of them say, and what an ensemble says."""
+"""Several masks made one: what any of them says, what all of them say, and what an ensemble says."""
 
-from collections.abc import Sequence
-from typing import Literal, TypeAlias, get_args
+from abc import ABC, abstractmethod
+from typing import Literal, get_args
 
 import numpy as np
 
 from counterpoint.core.arrays import Bools, Floats, listed
-from counterpoint.core.protocols import MaskFn, NextStateMaskFn
-from counterpoint.masks.simple import ask
+from counterpoint.core.protocols import Mask, declared
 
-Mask: TypeAlias = MaskFn | NextStateMaskFn
 Rule = Literal["union", "vote"]
 
 
-class And:
+class Joined(ABC):
+    """Several masks behind one: it looks at whatever one of them looks at."""
+
+    def __init__(self, *masks: Mask) -> None:
+        name = type(self).__name__
+        if not masks:
+            raise ValueError(f"{name}: expected at least one mask, got none.")
+        wrong = [repr(mask) for mask in masks if not callable(mask)]
+        if wrong:
+            raise TypeError(
+                f"{name}: expected masks, functions (state, action) -> bool (B, N, n), got {listed(wrong)}. "
+                "Edges become a mask by Constant(adjacency), scores by Threshold(estimator, tau)."
+            )
+        self.masks = masks
+
+    @property
+    def uses_next_state(self) -> bool:
+        """Whether one of the masks looks at the next state."""
+        return "next_state" in declared(*self.masks)
+
+    @property
+    def uses_noise(self) -> bool:
+        """Whether one of the masks looks at the noise."""
+        return "noise" in declared(*self.masks)
+
+    @abstractmethod
+    def __call__(self, *inputs: Floats) -> Bools:
+        """Return the joint edges, (B, N, n)."""
+
+    def answers(self, inputs: tuple[Floats, ...]) -> list[Bools]:
+        """Ask each mask with those of the joint inputs that it looks at; all of one shape, all booleans."""
+        name = type(self).__name__
+        extra = dict(zip(declared(*self.masks), inputs[2:], strict=False))
+        answers = [
+            np.asarray(mask(*inputs[:2], *(extra[key] for key in declared(mask) if key in extra)))
+            for mask in self.masks
+        ]
+        shapes, dtypes = sorted({answer.shape for answer in answers}), sorted({str(answer.dtype) for answer in answers})
+        if len(shapes) > 1:
+            raise ValueError(f"{name}: the masks must have one shape, got {listed(shapes)}.")
+        if dtypes != ["bool"]:
+            raise TypeError(
+                f"{name}: expected booleans, got {listed(dtypes)}. Scores need a Threshold(estimator, tau)."
+            )
+        return answers
+
+
+class Union(Joined):
+    """An edge wherever one of several masks has it."""
+
+    def __call__(self, *inputs: Floats) -> Bools:
+        """Return the edges of all masks together, (B, N, n)."""
+        return np.asarray(np.logical_or.reduce(self.answers(inputs)))
+
+
+class And(Joined):
     """An edge only where every one of several masks has it.
 
     Its use is ``And(static, learned)``: the first mask knows edges that cannot exist anywhere, such as
@@ -32,20 +85,12 @@ class And:
                [1, 0]])
     """
 
-    def __init__(self, *masks: Mask) -> None:
-        self.masks = _some("And", masks)
-
-    @property
-    def uses_next_state(self) -> bool:
-        """Whether one of the masks looks at the next state."""
-        return _use_next_state(self.masks)
-
     def __call__(self, *inputs: Floats) -> Bools:
         """Return the edges that all masks share, (B, N, n)."""
-        return np.asarray(np.logical_and.reduce(_answers("And", self.masks, inputs)))
+        return np.asarray(np.logical_and.reduce(self.answers(inputs)))
 
 
-class Ensemble:
+class Ensemble(Joined):
     """One mask of several that were learned alike, from other seeds or other data.
 
     Args:
@@ -68,42 +113,10 @@ class Ensemble:
     def __init__(self, *masks: Mask, rule: Rule = "union") -> None:
         if rule not in get_args(Rule):
             raise ValueError(f"rule: expected {' or '.join(map(repr, get_args(Rule)))}, got {rule!r}.")
-        self.masks = _some("Ensemble", masks)
+        super().__init__(*masks)
         self.rule = rule
-
-    @property
-    def uses_next_state(self) -> bool:
-        """Whether one of the members looks at the next state."""
-        return _use_next_state(self.masks)
 
     def __call__(self, *inputs: Floats) -> Bools:
         """Return the edges by the rule, (B, N, n)."""
-        votes = np.sum(_answers("Ensemble", self.masks, inputs), axis=0)
+        votes = np.sum(self.answers(inputs), axis=0)
         return np.asarray(votes > 0 if self.rule == "union" else 2 * votes >= len(self.masks))
-
-
-def _some(name: str, masks: tuple[Mask, ...]) -> tuple[Mask, ...]:
-    if not masks:
-        raise ValueError(f"{name}: expected at least one mask, got none.")
-    wrong = [repr(mask) for mask in masks if not callable(mask)]
-    if wrong:
-        raise TypeError(
-            f"{name}: expected masks, functions (state, action) -> bool (B, N, n), got {listed(wrong)}. "
-            "Edges become a mask by Constant(adjacency), scores by Threshold(estimator, tau)."
-        )
-    return masks
-
-
-def _use_next_state(masks: Sequence[Mask]) -> bool:
-    return any(getattr(mask, "uses_next_state", False) for mask in masks)
-
-
-def _answers(name: str, masks: Sequence[Mask], inputs: tuple[Floats, ...]) -> list[Bools]:
-    """Return what each mask says, all of one shape and all booleans."""
-    answers = [ask(mask, *inputs) for mask in masks]
-    shapes, dtypes = sorted({answer.shape for answer in answers}), sorted({str(answer.dtype) for answer in answers})
-    if len(shapes) > 1:
-        raise ValueError(f"{name}: the masks must have one shape, got {listed(shapes)}.")
-    if dtypes != ["bool"]:
-        raise TypeError(f"{name}: expected booleans, got {listed(dtypes)}. Scores need a Threshold(estimator, tau).")
-    return answers

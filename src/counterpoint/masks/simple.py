@@ -1,4 +1,4 @@
-"""Constant edges, a threshold on scores, and unions of masks."""
+"""Constant edges, and a threshold on scores."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -6,9 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from counterpoint.core.arrays import Array, Bools, Floats, listed
+from counterpoint.core.arrays import Array, Bools, Floats
 from counterpoint.core.factors import Factorization
-from counterpoint.core.protocols import MaskFn, NextStateMaskFn
+from counterpoint.core.protocols import declared
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,8 @@ class Threshold:
 
     Attributes:
         score_fn: ``(state, action) -> float (B, N, n)``, larger meaning more dependent, or an object with
-            such a method ``scores``. With the attribute ``uses_next_state`` it is given the next state.
+            such a method ``scores``. With the attributes ``uses_next_state`` and ``uses_noise`` it is given
+            the next state and the noise.
         tau: the threshold.
     """
 
@@ -80,7 +81,12 @@ class Threshold:
     @property
     def uses_next_state(self) -> bool:
         """Whether the scores look at the next state."""
-        return bool(getattr(self.score_fn, "uses_next_state", False))
+        return "next_state" in declared(self.score_fn)
+
+    @property
+    def uses_noise(self) -> bool:
+        """Whether the scores look at the noise."""
+        return "noise" in declared(self.score_fn)
 
     def __call__(self, *inputs: Floats) -> Bools:
         """Return where the scores are above the threshold, (B, N, n)."""
@@ -90,30 +96,3 @@ class Threshold:
         if np.isnan(scores).any():
             raise ValueError("score_fn: some scores are NaN, which is neither an edge nor the lack of one.")
         return scores > self.tau
-
-
-class Union:
-    """An edge wherever one of several masks has it."""
-
-    def __init__(self, *masks: MaskFn | NextStateMaskFn) -> None:
-        if not masks:
-            raise ValueError("Union: expected at least one mask, got none.")
-        self.masks = masks
-
-    @property
-    def uses_next_state(self) -> bool:
-        """Whether one of the masks looks at the next state."""
-        return any(getattr(mask, "uses_next_state", False) for mask in self.masks)
-
-    def __call__(self, *inputs: Floats) -> Bools:
-        """Return the edges of all masks together, (B, N, n)."""
-        parts = [ask(mask, *inputs) for mask in self.masks]
-        shapes = sorted({part.shape for part in parts})
-        if len(shapes) > 1:
-            raise ValueError(f"Union: the masks must have one shape, got {listed(shapes)}.")
-        return np.asarray(np.logical_or.reduce(parts))
-
-
-def ask(mask: MaskFn | NextStateMaskFn, *inputs: Floats) -> Bools:
-    """Call a mask with the next state if it declares that it uses it, and without it otherwise."""
-    return np.asarray(mask(*inputs) if getattr(mask, "uses_next_state", False) else mask(*inputs[:2]))

@@ -1,7 +1,6 @@
 """Concrete swaps to look at: some that were accepted, and some that an edge rejected."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
@@ -11,10 +10,8 @@ from counterpoint.core.coda import derived, swap
 from counterpoint.core.factors import Factorization
 from counterpoint.core.graphs import Policy, components, independent, random_union
 from counterpoint.core.pairs import same_rows, uniform
-from counterpoint.core.protocols import DeriveFn, MaskFn, NextStateMaskFn, call_mask
+from counterpoint.core.protocols import DeriveFn, Mask, call_mask
 from counterpoint.core.transitions import Transitions
-
-Mask: TypeAlias = MaskFn | NextStateMaskFn
 
 PAIRS = 2048  # tried, to find some that are rejected; fewer if their masks take more than this:
 MASK_BYTES = 16 * 2**20

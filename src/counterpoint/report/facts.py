@@ -7,7 +7,7 @@ import numpy as np
 from counterpoint.core.arrays import listed
 from counterpoint.core.augment import Counterfactuals, require_data, require_generator
 from counterpoint.core.factors import Factorization
-from counterpoint.core.protocols import MaskFn, NextStateMaskFn
+from counterpoint.core.protocols import Mask
 from counterpoint.core.transitions import Transitions
 from counterpoint.report import examples
 from counterpoint.report.coverage import Coverage, coverage
@@ -51,7 +51,7 @@ def measure(
     data: Transitions,
     made: Counterfactuals,
     factors: Factorization,
-    mask_fn: MaskFn | NextStateMaskFn,
+    mask_fn: Mask,
     *,
     rng: np.random.Generator,
     options: Options,

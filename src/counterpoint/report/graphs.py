@@ -7,7 +7,7 @@ import numpy as np
 from counterpoint.core.arrays import Array, Floats, Ints, NodeSet
 from counterpoint.core.factors import Factorization
 from counterpoint.core.graphs import components
-from counterpoint.core.protocols import MaskFn, NextStateMaskFn, call_mask
+from counterpoint.core.protocols import Mask, call_mask
 from counterpoint.core.transitions import Transitions
 
 CHUNK_BYTES = 16 * 2**20  # of masks
@@ -43,7 +43,7 @@ def rows_of(total: int, most: int, rng: np.random.Generator) -> Ints:
     return np.arange(total) if total <= most else np.sort(rng.choice(total, most, replace=False))
 
 
-def graphs(data: Transitions, mask_fn: MaskFn | NextStateMaskFn, factors: Factorization) -> Graphs:
+def graphs(data: Transitions, mask_fn: Mask, factors: Factorization) -> Graphs:
     """Ask for the masks of transitions, chunk by chunk, and count what they hold. Time O(B · N · n)."""
     n, nodes = factors.n, factors.n + factors.m
     free, off = ~factors.nodes(*factors.context), ~np.eye(n, dtype=np.bool_)

@@ -8,7 +8,7 @@ import numpy as np
 
 from counterpoint.core.augment import Counterfactuals
 from counterpoint.core.factors import Factorization
-from counterpoint.core.protocols import MaskFn, NextStateMaskFn
+from counterpoint.core.protocols import Mask
 from counterpoint.core.transitions import Transitions
 from counterpoint.report import section_structure, section_trust, section_values
 from counterpoint.report.facts import Facts, measure
@@ -40,7 +40,7 @@ def write_report(
     data: Transitions,
     made: Counterfactuals,
     factors: Factorization,
-    mask_fn: MaskFn | NextStateMaskFn,
+    mask_fn: Mask,
     *,
     rng: np.random.Generator,
     **extras: Unpack[Extras],
