@@ -8,11 +8,11 @@ method does, it must at least read those rows and write as many.
 import gc
 
 import numpy as np
-from tests import reference
 
-from benchmarks import measure
+from benchmarks import literal, measure
 from counterpoint import Augmenter, Factorization, Transitions
 from counterpoint.masks import Proximity
+from experiments import machine, pages
 
 TRANSITIONS, SAMPLES = 200_000, 1_000_000
 
@@ -61,7 +61,7 @@ def engine(n: int, samples: int) -> dict[str, float]:
     return {**found, "acceptance": made[0].funnel.acceptance}
 
 
-def literal(n: int, samples: int = 200) -> float:
+def naive(n: int, samples: int = 200) -> float:
     """Accepted samples per second of Algorithm 1 with Python sets, one pair after another, masks given."""
     rng = np.random.default_rng(0)
     factors, data, mask = world(n, 2000, rng)
@@ -74,32 +74,32 @@ def literal(n: int, samples: int = 200) -> float:
         made = 0
         while made < samples:
             i, j = rng.integers(2000, size=2)
-            sets = list(reference.candidates(masks[i], masks[j]))
+            sets = list(literal.candidates(masks[i], masks[j]))
             d = sets[rng.integers(len(sets))] if sets else None
-            made += bool(d) and reference.coda(rows[i], rows[j], d, lambda s, a: free, owner) is not None  # noqa: ARG005
+            made += bool(d) and literal.coda(rows[i], rows[j], d, lambda s, a: free, owner) is not None  # noqa: ARG005
 
     return samples / measure.best(run, 1)
 
 
 def main() -> None:
     """Print all tables."""
-    print(measure.machine())
+    print(machine.describe())
     rows = []
     for n, limit in ((4, "2.0"), (8, "-"), (16, "3.0"), (64, "-")):
         samples = SAMPLES if n <= 16 else SAMPLES // 4
         found = engine(n, samples)
         rate, ratio = samples / found["engine"], found["engine"] / found["gather"]
-        naive = rate / literal(n, 200 if n < 8 else 20) if n <= 8 else "2^n sets"
+        times = rate / naive(n, 200 if n < 8 else 20) if n <= 8 else "2^n sets"
         sizes = [n, 4 * n, samples, found["acceptance"], found["gather"], found["engine"]]
-        rows.append([*sizes, ratio, limit, rate, naive, found["memory"] / 1e6])
+        rows.append([*sizes, ratio, limit, rate, times, found["memory"] / 1e6])
     head = ["n", "columns", "samples", "accepted", "gather s", "engine s", "ratio", "at most", "samples/s", "x literal"]
     title = f"Engine without mask calls, from {TRANSITIONS:,} transitions (float32)"
-    measure.table(title, [*head, "MB beyond output"], rows)
+    pages.print_table(title, [*head, "MB beyond output"], rows)
     sizes = (250_000, 500_000, 1_000_000, 2_000_000)
     scaling = [[samples, seconds := engine(4, samples)["engine"], seconds / samples * 1e9] for samples in sizes]
-    measure.table("Linear in rows (n = 4)", ["samples", "engine s", "ns per sample"], scaling)
+    pages.print_table("Linear in rows (n = 4)", ["samples", "engine s", "ns per sample"], scaling)
     factors = [[n, seconds := engine(n, 250_000)["engine"], seconds / 250_000 / n * 1e9] for n in (4, 8, 16, 32, 64)]
-    measure.table("Linear in factors (250,000 samples)", ["n", "engine s", "ns per sample and factor"], factors)
+    pages.print_table("Linear in factors (250,000 samples)", ["n", "engine s", "ns per sample and factor"], factors)
 
 
 if __name__ == "__main__":

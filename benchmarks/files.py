@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import measure
 from counterpoint import Factorization, Transitions, files
+from experiments import pages
 
 ROWS, RATIO, TURNS = 1_000_000, 3, 3
 FACTORS = Factorization({"a": (0, 1, 2), "b": (3, 4, 5), "c": (6, 7, 8), "d": (9, 10)}, {"push": (0, 1)})
@@ -116,12 +116,12 @@ def main() -> None:
         ["counterpoint augment", *mine.tolist(), *(mine / limit).tolist(), "2.0", peak / 1e6, "1500"],
     ]
     size = f"{ROWS:,} rows of 26 numbers to {(1 + RATIO) * ROWS:,}"
-    measure.table(f"Augmenting a Parquet file, {size}, with a proximity mask (best of {TURNS})", head, rows)
+    pages.print_table(f"Augmenting a Parquet file, {size}, with a proximity mask (best of {TURNS})", head, rows)
     scanned: list[list[object]] = [
         ["PyArrow: read", *read.tolist(), 1.0, 1.0, "-"],
         ["counterpoint inspect", *scan.tolist(), *(scan / read).tolist(), "2.0"],
     ]
-    measure.table("Inspecting the input, without the start of Python", head[:6], scanned)
+    pages.print_table("Inspecting the input, without the start of Python", head[:6], scanned)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 from benchmarks import measure
+from experiments import pages
 
 
 def main() -> None:
@@ -12,7 +13,7 @@ def main() -> None:
 
     bare = fresh("pass")
     rows = [[code, fresh(code) - bare] for code in ("import numpy", "import numpy, numba", "import counterpoint")]
-    measure.table("Import, seconds beyond a bare interpreter (goal: below 1)", ["code", "seconds"], rows)
+    pages.print_table("Import, seconds beyond a bare interpreter (goal: below 1)", ["code", "seconds"], rows)
 
 
 if __name__ == "__main__":

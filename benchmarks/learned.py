@@ -15,6 +15,7 @@ from counterpoint import Augmenter
 from counterpoint.learn.estimators.loading import ESTIMATORS
 from counterpoint.masks import Threshold
 from counterpoint.worlds import Sprites, collect, uniform_policy
+from experiments import machine, pages
 
 LIMIT = 1.2
 ROWS, CHEAP_ROWS = 2_000, 20_000  # and as many pairs; what takes microseconds a row needs more rows to be measured
@@ -63,8 +64,8 @@ def fitting(name: str, n: int, rows: int) -> float:
 def main() -> None:
     """Print both tables."""
     torch.set_num_threads(1)
-    print(measure.machine())
-    measure.table(
+    print(machine.describe())
+    pages.print_table(
         f"Augmenting rows by as many pairs, four sprites, 1 thread; at most {LIMIT} times the network wanted",
         ["estimator", "rows", "whole, s", "network, s", "ratio"],
         [overhead(name) for name in ESTIMATORS],
@@ -74,7 +75,7 @@ def main() -> None:
         base = fitting(name, 4, 2000)
         grown = [fitting(name, n, size) for n, size in ((4, 4000), (8, 2000), (16, 2000))]
         rows.append([name, base, *(seconds / base for seconds in grown)])
-    measure.table(
+    pages.print_table(
         "Fitting: seconds per epoch of 2,000 rows of 4 sprites, and how many times that with more rows or sprites",
         ["estimator", "seconds", "4,000 rows", "8 sprites", "16 sprites"],
         rows,

@@ -18,10 +18,10 @@ from stable_baselines3 import TD3
 from stable_baselines3.common.noise import NormalActionNoise
 
 import counterpoint.adapters.gymnasium
-from benchmarks import measure
 from counterpoint.adapters.sb3 import CodaReplayBuffer
 from counterpoint.masks import Constant
 from counterpoint.worlds import Place, Sprites
+from experiments import machine, pages
 
 STEPS, TURN, ROWS = 1000, 100, 20_000
 WORLD = Sprites()
@@ -71,7 +71,7 @@ def main() -> None:
     """Print the table."""
     steps = int(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1].isdigit() else STEPS
     torch.set_num_threads(1)
-    print(measure.machine())
+    print(machine.describe())
     free = Constant.identity(WORLD.factors)
     agents = {"plain": agent(), "coda, free mask": agent(**coda(free)), "coda, exact mask": agent(**coda(WORLD.mask))}
     seconds, samples = dict.fromkeys(agents, 0.0), {n: Watched(a.replay_buffer, "sample") for n, a in agents.items()}
@@ -90,7 +90,7 @@ def main() -> None:
         buffer = float(row[2]) + float(row[3]) - float(plain[2]) - float(plain[3])  # type: ignore[arg-type]
         row += [f"{buffer / float(plain[1]):+.1%}", f"{float(row[1]) / float(plain[1]) - 1:+.1%}"]  # type: ignore[arg-type]
     head = ["buffer", "ms per step", "of these: sample", "add and augment", "buffer's overhead", "whole step's"]
-    measure.table(f"TD3 256-256, batch 1000, {steps} steps, 1 thread; at most {LIMIT:.0%} wanted", head, rows)
+    pages.print_table(f"TD3 256-256, batch 1000, {steps} steps, 1 thread; at most {LIMIT:.0%} wanted", head, rows)
 
 
 if __name__ == "__main__":

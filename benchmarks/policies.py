@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from benchmarks import measure
 from benchmarks.engine import reward
 from counterpoint import Augmenter, Factorization, Sparse, Transitions, Uniform
 from counterpoint.masks import Proximity
+from experiments import pages
 
 
 def crowded(n: int, rows: int, rng: np.random.Generator) -> tuple[Factorization, Transitions, Proximity]:
@@ -27,7 +27,7 @@ def main() -> None:
             ).funnel
             shares += [funnel.acceptance, funnel.accepted / funnel.pairs]
         rows.append([n, *shares])
-    measure.table(
+    pages.print_table(
         "Acceptance of proposals and rows per pair (balls in a square, equally crowded)",
         ["n", "uniform", "per pair", "sparse", "per pair"],
         rows,

@@ -6,6 +6,7 @@ import numpy as np
 import counterpoint.adapters.gymnasium  # noqa: F401 (registers the environments)
 from benchmarks import measure
 from counterpoint.worlds import Pong, Sprites, pong_policy, uniform_policy
+from experiments import pages
 
 
 def main() -> None:
@@ -21,7 +22,7 @@ def main() -> None:
                 lambda w=world, s=state, a=action, u=noise, c=calls: [w.step_and_mask(s, a, u) for _ in range(c)]
             )
             rows.append([name, batch, batch * calls / seconds, goal, seconds / batch / calls * 1e9])
-    measure.table("Worlds, next state and mask", ["world", "batch", "transitions/s", "at least", "ns each"], rows)
+    pages.print_table("Worlds, next state and mask", ["world", "batch", "transitions/s", "at least", "ns each"], rows)
     rows = []
     for name in ("counterpoint/Place4-v0", "counterpoint/Pong-v0"):
         for wrapped in (True, False):
@@ -36,7 +37,7 @@ def main() -> None:
                         env.reset()
 
             rows.append([name, "with wrappers" if wrapped else "bare", measure.best(steps) / 1000 * 1e6, "100"])
-    measure.table("Gymnasium, one environment", ["id", "environment", "microseconds a step", "at most"], rows)
+    pages.print_table("Gymnasium, one environment", ["id", "environment", "microseconds a step", "at most"], rows)
 
 
 if __name__ == "__main__":

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from benchmarks.measure import machine, table
 
 from counterpoint import Augmenter, Transitions, components, random_union, swap
 from counterpoint.checks import Audit, audit
 from counterpoint.masks import Constant, Proximity
 from counterpoint.worlds import NonstationaryMP, Pong, Room, Sprites, collect, pong_policy, uniform_policy
+from experiments import machine, pages
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def near(world: Any, radius: float) -> Callable[..., Any]:
 
 def main(config: Config = Config()) -> None:  # noqa: B008
     """Print the table."""
-    print(machine())
+    print(machine.describe())
     worlds = {
         "Sprites, no noise": Sprites(noise_std=0.0),
         "Sprites, noise 0.01": Sprites(),
@@ -98,7 +98,9 @@ def main(config: Config = Config()) -> None:  # noqa: B008
     sprites = worlds["Sprites, no noise"]
     for radius in (0.10, 0.15, 0.20):
         add("Sprites, no noise", f"distance < {radius:.2f}", *augmented(sprites, near(sprites, radius), config))
-    table("Counterfactuals put back into the world", ["world", "mask", "made", "wrong", "confirmed", "per pair"], rows)
+    pages.print_table(
+        "Counterfactuals put back into the world", ["world", "mask", "made", "wrong", "confirmed", "per pair"], rows
+    )
 
 
 if __name__ == "__main__":

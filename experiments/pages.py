@@ -1,4 +1,4 @@
-"""Result pages: what an experiment writes between two marks of a page that is otherwise written by hand."""
+"""Tables to print, and result pages: what an experiment writes between two marks of a page written by hand."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +21,23 @@ def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     """Return a Markdown table."""
     rows = [list(head), ["---"] * len(head), *map(list, lines)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def print_table(title: str, head: list[str], rows: list[list[object]]) -> None:
+    """Print a table with aligned columns."""
+    cells = [
+        head,
+        *[
+            [f"{x:.3g}" if isinstance(x, float) else f"{x:,}" if isinstance(x, int) else str(x) for x in row]
+            for row in rows
+        ],
+    ]
+    widths = [max(len(row[k]) for row in cells) for k in range(len(head))]
+    print(f"\n{title}")
+    for number, row in enumerate(cells):
+        print("  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
+        if not number:
+            print("  " + "  ".join("-" * width for width in widths))
 
 
 def spread(values: Sequence[float], form: str = ".3f") -> str:

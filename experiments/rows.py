@@ -5,19 +5,15 @@ measurement, and a last one that says how long it took. A run writes to ``<name>
 at the end, so a ``.jsonl`` file is a finished run, and is skipped when the experiment is started again.
 """
 
-import argparse
 import json
 import math
 import os
-import platform
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import asdict
-from importlib import metadata
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -25,43 +21,22 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-LIBRARIES = ("counterpoint-rl", "numpy", "numba", "torch", "stable-baselines3", "gymnasium")
+from experiments import machine
+
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 Row = dict[str, Any]
 Write = Callable[..., None]  # write(step=1000, reward=0.5)
 
 
-def some_of(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
-    """Return what reads an option of the command line: some of the known names, with commas between."""
-
-    def names(text: str) -> tuple[str, ...]:
-        given = tuple(text.split(","))
-        unknown = [name for name in given if name not in known]
-        if unknown:
-            raise argparse.ArgumentTypeError(f"no {', '.join(unknown)} here; there are {', '.join(known)}.")
-        return given
-
-    return names
-
-
 def header(config: Any) -> Row:
     """Return the first line of a run: what was run, with what, and where."""
-    found = {name: _version(name) for name in LIBRARIES}
-    machine = f"{_processor()}, {os.cpu_count()} cores, {platform.system()}"
-    versions = {"python": platform.python_version(), **found}
-    return {"config": asdict(config), "commit": commit(), "versions": versions, "machine": machine}
-
-
-def commit() -> str:
-    """Return the commit, with ``+`` if the working copy differs from it by more than results."""
-    here = Path(__file__).parent
-
-    def git(*words: str) -> str:
-        return subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603, S607
-
-    changed = git("status", "--porcelain", ":/", ":!results")
-    return (git("rev-parse", "--short", "HEAD") or "unknown") + ("+" if changed else "")
+    return {
+        "config": asdict(config),
+        "commit": machine.commit(),
+        "versions": machine.versions(),
+        "machine": machine.machine(),
+    }
 
 
 @contextmanager
@@ -166,16 +141,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.6g}") if math.isfinite(value) else None
     return value
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return "none"
-
-
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    return next((line.split(":")[1].strip() for line in lines if "model name" in line), platform.processor())

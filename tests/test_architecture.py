@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-SRC = Path(__file__).parents[1] / "src" / "counterpoint"
+ROOT = Path(__file__).parents[1]
+SRC = ROOT / "src" / "counterpoint"
 MODULES = sorted(SRC.rglob("*.py"))
 
 # What each part of the package may import from the rest of it; itself always.
@@ -41,6 +42,10 @@ FOREIGN = {
 }
 
 
+# What lies beside the package, and what of it each may import; tests may import everything.
+BESIDE = {"experiments": {"experiments"}, "benchmarks": {"benchmarks", "experiments"}, "examples": set()}
+
+
 def imports(path):
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -70,6 +75,16 @@ def test_dependencies_point_inwards(path):
             assert top in FOREIGN, f"{place} imports {top}, which no file is named for"
             homes = FOREIGN[top]
             assert homes is None or any(place.startswith(home) for home in homes), f"{place} must not import {top}"
+
+
+@pytest.mark.parametrize("folder", BESIDE)
+def test_what_lies_beside_the_package_keeps_its_order(folder):
+    everything = {"tests", *BESIDE}
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        tops = {name.partition(".")[0] for name in imports(path)}
+        assert not tops & (everything - BESIDE[folder]), f"{path.relative_to(ROOT)} imports {tops & everything}"
+    for path in MODULES:
+        assert not {name.partition(".")[0] for name in imports(path)} & everything, path
 
 
 def python(code, *flags):

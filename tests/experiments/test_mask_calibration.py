@@ -9,29 +9,29 @@ pytest.importorskip("torch")
 pytest.importorskip("rich")
 pytest.importorskip("matplotlib")
 
-from experiments import mask_calibration, mask_calibration_report, pages, rows
-
 from counterpoint.checks import check_mask_fn
 from counterpoint.masks import Threshold
 from counterpoint.metrics import auc
+from experiments import pages, rows
+from experiments.mask_calibration import estimators, report, run
 
-SMOKE = mask_calibration.PRESETS["smoke"][2]
+SMOKE = run.PRESETS["smoke"][2]
 
 
 def test_presets_have_each_estimator_on_each_world():
-    configs = list(mask_calibration.runs("laptop"))
+    configs = list(run.runs("laptop"))
     assert len({config.name for config in configs}) == len(configs) == 6 * 3 * 3
     assert {config.seed for config in configs} == {100, 101, 102}
-    assert [config.estimator for config in mask_calibration.runs("smoke", ["noisy"])] == ["noisy"] * 3
+    assert [config.estimator for config in run.runs("smoke", ["noisy"])] == ["noisy"] * 3
 
 
-@pytest.mark.parametrize("world", mask_calibration.WORLDS)
-@pytest.mark.parametrize("name", mask_calibration.HAND_MADE)
+@pytest.mark.parametrize("world", run.WORLDS)
+@pytest.mark.parametrize("name", estimators.HAND_MADE)
 def test_made_up_estimators_are_masks_as_good_as_their_names(world, name):
     config = replace(SMOKE, world=world, estimator=name)
-    data, made = mask_calibration.record(config, 0, 1000), mask_calibration.estimator(config)
-    check_mask_fn(Threshold(made, 0.5), data, mask_calibration.WORLDS[world].factors)
-    truth = mask_calibration.WORLDS[world].mask(data.state, data.action)
+    data, made = run.record(config, 0, 1000), run.estimator(config)
+    check_mask_fn(Threshold(made, 0.5), data, run.WORLDS[world].factors)
+    truth = run.WORLDS[world].mask(data.state, data.action)
     good = auc(made.scores(data.state, data.action), truth, "all")
     bounds = {"random": (0.45, 0.55), "identity": (0.5, 0.95), "transposed": (0.5, 0.97)}.get(name, (0.97, 1.0))
     assert bounds[0] <= good <= bounds[1]
@@ -42,17 +42,17 @@ def test_a_run_is_what_the_report_shows(tmp_path, capsys):
     docs.mkdir()
     (docs / "calibration.md").write_text(f"# Words\n{pages.BEGIN}\nstale\n{pages.END}\nmore words\n")
     with pytest.raises(SystemExit, match="no finished runs"):
-        mask_calibration_report.write(folder, docs)
+        report.write(folder, docs)
     with rows.recording(folder / f"{SMOKE.name}.jsonl", SMOKE) as write:
-        mask_calibration.work(SMOKE, write)
-    (run,) = mask_calibration_report.read(folder)
-    assert run.chosen in run.points
-    assert 0 <= np.median(run.gaps) < 0.1
-    mask_calibration_report.write(folder, docs)
+        run.work(SMOKE, write)
+    (found,) = report.read(folder)
+    assert found.chosen in found.points
+    assert 0 <= np.median(found.gaps) < 0.1
+    report.write(folder, docs)
     page = (docs / "calibration.md").read_text()
     assert page.startswith("# Words\n")
     assert page.endswith("more words\n")
-    assert f"| sprites | blurred | 1 | {len(run.gaps)} |" in page
+    assert f"| sprites | blurred | 1 | {len(found.gaps)} |" in page
     assert "stale" not in page
     assert (docs / "calibration.png").stat().st_size > 10_000
     assert "sprites | blurred" in capsys.readouterr().out

@@ -1,13 +1,13 @@
 """Do the worlds behave like the originals? Published and re-measured numbers beside ours.
 
-python -m experiments.calibration
+python -m experiments.world_statistics
 """
 
 import numpy as np
-from benchmarks.measure import machine, table
 
 from counterpoint import components
 from counterpoint.worlds import Place, Pong, Sprites, collect, pong_policy, uniform_policy
+from experiments import machine, pages
 
 STEPS, GAMES = 200_000, 2000
 
@@ -64,8 +64,8 @@ def pong() -> list[list[object]]:
 
 def main() -> None:
     """Print the table."""
-    print(machine())
-    table("Worlds beside the originals", ["quantity", "original", "ours"], sprites() + pong())
+    print(machine.describe())
+    pages.print_table("Worlds beside the originals", ["quantity", "original", "ours"], sprites() + pong())
 
 
 if __name__ == "__main__":

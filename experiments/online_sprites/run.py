@@ -1,27 +1,5 @@
-"""Online RL with sprites: Figure 3 of the paper and its sparse variant.
+"""The runs of online RL with sprites: an agent, the buffer that makes its arm, and what is measured on the way."""
 
-    python -m experiments.online_sprites run --preset laptop [--arms td3,coda] [--tasks place-2] [--processes 2]
-    python -m experiments.online_sprites report
-    python -m experiments.online_sprites model                 # how much the model of learned and dyna knows
-
-Arms, all with the same TD3 of Stable-Baselines3: ``td3`` (plain buffer), ``coda`` (exact mask), ``learned``
-(mask of a transformer pretrained on random transitions), ``dyna`` (rollouts of that same model), and one that the
-paper has not: ``attribution`` (mask of our best estimator, same transitions, threshold found without labels).
-
-Differences from the paper's code:
-
-1. Actions are what they are everywhere. The original passed actions in [-1, 1] to its masks as if they were in
-   [0, 1], drew warm-up actions from [0, 1], and stored Dyna's actions in [0, 1]: its exact mask was not exact,
-   and its Dyna had mislabelled data.
-2. The exact mask allows for unknown noise of two standard deviations instead of drawing noise of its own.
-3. "Up to 5 unique per pair" is meant: no repeats and no copies of a parent, where the original had both.
-4. Learned masks have self-edges added, and the right orientation.
-5. The buffer says a time limit is no end, where the original stored "done" as 0: the same to the agent.
-6. Evaluation draws from its own generator, the same for all arms, and does not disturb training.
-7. In the laptop preset the learned model is 128 wide, not 512, which would take an hour to pretrain.
-"""
-
-import argparse
 import fcntl
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -43,10 +21,9 @@ from counterpoint.adapters.sb3 import CodaReplayBuffer, DynaReplayBuffer, MixedR
 from counterpoint.checks import audit
 from counterpoint.masks import Constant, Threshold, Union
 from counterpoint.worlds import Place, Sprites, collect, uniform_policy
-from experiments import online_report, pages, rows
+from experiments import pages, rows
 
-FOLDER = Path(__file__).parent / "results" / "online_sprites"
-MODELS = Path(__file__).parents[1] / "runs" / "online_sprites"  # not kept under version control
+MODELS = Path(__file__).parents[2] / "runs" / "online_sprites"  # not kept under version control
 GROUPS = (("td3", "coda"), ("learned", "dyna"), ("attribution",))  # in the order in which they start
 ARMS = tuple(arm for group in GROUPS for arm in group)
 LEARNED_MASKS = ("learned", "attribution")
@@ -96,7 +73,7 @@ def runs(preset: str, arms: Sequence[str] = ARMS, tasks: Sequence[str] = ()) -> 
                 yield from (replace(base, task=task, seed=seed, arm=arm) for arm in group if arm in arms)
 
 
-_ALL = tuple(f"place-{n}{kind}" for kind in ("", "-sparse") for n in (1, 2, 3, 4))
+ALL_TASKS = tuple(f"place-{n}{kind}" for kind in ("", "-sparse") for n in (1, 2, 3, 4))
 _TINY = Config(
     steps=600, warm_up=200, batch_size=64, width=32, buffer_size=1000, every=200, pairs=100, rollouts=50,
     evaluate_every=200, episodes=5, evaluation_length=20, estimator_rows=600, estimator_width=16, estimator_epochs=2,
@@ -105,7 +82,7 @@ _TINY = Config(
 PRESETS: dict[str, tuple[tuple[str, ...], int, Config]] = {  # tasks, number of seeds, settings
     "smoke": (("place-2",), 1, _TINY),
     "laptop": (("place-2", "place-4", "place-2-sparse"), 3, Config(steps=50_000, estimator_width=128)),
-    "paper": (_ALL, 3, Config()),
+    "paper": (ALL_TASKS, 3, Config()),
 }
 
 
@@ -250,29 +227,3 @@ def work(config: Config, write: rows.Write) -> None:
     """Do one run."""
     torch.set_num_threads(1)
     agent(config).learn(config.steps, callback=Measure(config, write))
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Run a preset, report on what has been run, or look at its pretrained model."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("run", "report", "model"))
-    parser.add_argument("--preset", choices=PRESETS, default="laptop")
-    parser.add_argument("--arms", type=rows.some_of(ARMS), default=ARMS)
-    parser.add_argument("--tasks", type=rows.some_of(_ALL), default=(), help="those of the preset by default")
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--unfinished", action="store_true", help="report on runs that are still under way, too")
-    parser.add_argument("--folder", type=Path, default=FOLDER)
-    given = parser.parse_args(arguments)
-    folder = given.folder / given.preset
-    if given.command == "report":
-        online_report.write(folder, ARMS, unfinished=given.unfinished)
-        return
-    if given.command == "model":
-        print(model_errors(replace(PRESETS[given.preset][2], arm="dyna")))
-        return
-    todo = {config.name: config for config in runs(given.preset, given.arms, given.tasks)}
-    rows.run_all(work, todo, folder, processes=given.processes, steps=PRESETS[given.preset][2].steps)
-
-
-if __name__ == "__main__":
-    main()

@@ -8,22 +8,21 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("rich")
 
-from experiments import mask_report, mask_roc, pages, rows
+from experiments import pages, rows
+from experiments.mask_roc import report, run
 
-SMALL = mask_roc.PRESETS["smoke"][1]
+SMALL = run.PRESETS["smoke"][1]
 
 
 def one(world, estimator, folder, **settings):
-    config = mask_roc.Config(
-        world, estimator, 0, calibrate=world == "sprites", **SMALL, settings={"epochs": 1, **settings}
-    )
+    config = run.Config(world, estimator, 0, calibrate=world == "sprites", **SMALL, settings={"epochs": 1, **settings})
     with rows.recording(folder / f"{config.name}.jsonl", config) as write:
-        mask_roc.work(config, write)
-    return mask_report.Run(folder / f"{config.name}.jsonl")
+        run.work(config, write)
+    return report.Run(folder / f"{config.name}.jsonl")
 
 
 def test_presets_have_each_estimator_on_each_world_it_has_something_to_say_about():
-    configs = list(mask_roc.runs("laptop", mask_roc.WORLDS, mask_roc.ESTIMATORS))
+    configs = list(run.runs("laptop", run.WORLDS, run.ESTIMATORS))
     assert len({config.name for config in configs}) == len(configs) == 3 * (4 * 6 - 2 + 1)
     assert all((config.train, config.validation, config.test) == (40_000, 10_000, 10_000) for config in configs)
     assert {config.estimator for config in configs if config.settings} == {"SandyTransformer"}
@@ -40,12 +39,12 @@ def test_a_run_measures_what_the_report_shows(tmp_path, capsys):
     curve = sprites.kinds["all"]["roc"]
     assert (curve[0] >= 0, curve[-1]) == (True, 1.0)
     assert np.all(np.diff(curve) >= 0)
-    assert np.trapezoid(curve, mask_roc.GRID) == pytest.approx(sprites.figure("all", "auc"), abs=0.02)
-    assert np.array(sprites.trajectory["truth"]).shape == (mask_roc.STEPS, 5, 4)
-    yields = [sprites.misses[rate]["relative_yield"] for rate in mask_roc.MISS_RATES]
+    assert np.trapezoid(curve, run.GRID) == pytest.approx(sprites.figure("all", "auc"), abs=0.02)
+    assert np.array(sprites.trajectory["truth"]).shape == (run.STEPS, 5, 4)
+    yields = [sprites.misses[rate]["relative_yield"] for rate in run.MISS_RATES]
     assert yields[0] >= yields[-1]  # the fewer edges are missed, the fewer swaps are left
     assert one("stationary", "SandyMixture", folder, width=16).misses
-    mask_report.write(folder, mask_roc.WORLDS, mask_roc.ESTIMATORS, docs)
+    report.write(folder, run.WORLDS, run.ESTIMATORS, docs)
     page = (docs / "masks.md").read_text()
     assert "old" not in page
     assert page.startswith("# Words")
@@ -60,8 +59,8 @@ def test_a_run_measures_what_the_report_shows(tmp_path, capsys):
 def test_counted_by_columns_an_edge_weighs_what_its_block_holds():
     scores = np.array([[[3.0, 0.0], [1.0, 2.0], [0.5, 1.5]]])
     truth = np.array([[[True, False], [False, True], [True, False]]])
-    alone = mask_roc.by_columns(scores, truth, [1, 1, 1])["auc"]
-    wide = mask_roc.by_columns(scores, truth, [3, 1, 2])
+    alone = run.by_columns(scores, truth, [1, 1, 1])["auc"]
+    wide = run.by_columns(scores, truth, [3, 1, 2])
     assert alone == pytest.approx((3 + 3 + 1) / 9)  # of three edges, one outscores only one of the three others
     weights, others = (9 * 1.0, 1 * 1.0, 6.0), (3.0, 3.0, 2.0)  # blocks of edges, and of no edges by their score
     assert wide["auc"] == pytest.approx(((weights[0] + weights[1]) * sum(others) + weights[2] * others[0]) / (16 * 8))
@@ -70,7 +69,7 @@ def test_counted_by_columns_an_edge_weighs_what_its_block_holds():
 
 def test_a_folder_without_runs_says_how_to_start_some(tmp_path):
     with pytest.raises(SystemExit, match="mask_roc run"):
-        mask_report.write(tmp_path, mask_roc.WORLDS, mask_roc.ESTIMATORS, tmp_path)
+        report.write(tmp_path, run.WORLDS, run.ESTIMATORS, tmp_path)
 
 
 def test_rows_of_a_run_are_plain_json(tmp_path):

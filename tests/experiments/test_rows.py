@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("rich")
 
-from experiments import rows
+from experiments import command, rows
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def test_a_run_that_breaks_off_does_not_count(tmp_path):
 
 
 def test_names_of_an_option_must_be_known():
-    names = rows.some_of(("sun", "moon", "earth"))
+    names = command.some_of(("sun", "moon", "earth"))
     assert names("moon,sun") == ("moon", "sun")
     with pytest.raises(ArgumentTypeError, match=r"no mars, venus here; there are sun, moon, earth"):
         names("mars,sun,venus")

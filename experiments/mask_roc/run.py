@@ -1,21 +1,7 @@
-"""Learned masks: ROC curves of all estimators on all worlds, and what becomes of the counterfactuals they allow.
+"""The runs of the experiment on learned masks: what each one fits, scores and audits."""
 
-    python -m experiments.mask_roc run --preset laptop [--worlds sprites] [--estimators SandyMixture] [--processes 2]
-    python -m experiments.mask_roc report
-
-A run draws its own data (and in the processes, its own random maps), fits an estimator to 40,000 transitions with
-10,000 to stop early by, and scores 10,000 others. No estimator sees a label, and all have the same settings on all
-worlds. Development used other seeds than these runs.
-
-Differences from the paper's code: labels are right (their columns of a factor that acts on all were its rows),
-processes start from fresh states and are split by sequence (theirs tested where nothing ever happens), early
-stopping is real, and the transformer's mask is read the right way round.
-"""
-
-import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,9 +14,8 @@ from counterpoint.core.coda import mixed
 from counterpoint.masks import Threshold
 from counterpoint.metrics import EDGE_KINDS, auc, average_precision, bootstrap, roc, threshold_for_miss_rate
 from counterpoint.worlds import NonstationaryMP, Pong, Sprites, StationaryMP, collect, pong_policy, uniform_policy
-from experiments import mask_report, rows
+from experiments import rows
 
-FOLDER = Path(__file__).parent / "results" / "mask_roc"
 FIRST_SEED = 100  # smaller ones were for development
 WORLDS = ("stationary", "nonstationary", "sprites", "pong", "sprites-8")
 EXTRA = "sprites-8"  # for the best estimator alone
@@ -242,25 +227,3 @@ def useful(place: str, estimator: str) -> bool:
     if estimator == "ActionInfluence":
         return "stationary" not in place and place != EXTRA
     return place != EXTRA or estimator == "ResidualAttribution"
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Run a preset, or report on what has been run."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("run", "report"))
-    parser.add_argument("--preset", choices=PRESETS, default="laptop")
-    parser.add_argument("--worlds", type=rows.some_of(WORLDS), default=WORLDS)
-    parser.add_argument("--estimators", type=rows.some_of(ESTIMATORS), default=ESTIMATORS)
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--folder", type=Path, default=FOLDER)
-    given = parser.parse_args(arguments)
-    folder = given.folder / given.preset
-    if given.command == "report":
-        mask_report.write(folder, WORLDS, ESTIMATORS)
-        return
-    todo = {config.name: config for config in runs(given.preset, given.worlds, given.estimators)}
-    rows.run_all(work, todo, folder, processes=given.processes)
-
-
-if __name__ == "__main__":
-    main()

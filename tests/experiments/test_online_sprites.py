@@ -11,35 +11,36 @@ import pytest
 pytest.importorskip("stable_baselines3")
 pytest.importorskip("rich")
 
-from experiments import online_report, online_sprites, pages, rows
 from stable_baselines3 import SAC
 
 from counterpoint.adapters.sb3 import CodaReplayBuffer
 from counterpoint.checks import audit
+from experiments import pages, rows
+from experiments.online_sprites import report, run
 
-ROOT = Path(__file__).parents[1]
-TINY = online_sprites.PRESETS["smoke"][2]
+ROOT = Path(__file__).parents[2]
+TINY = run.PRESETS["smoke"][2]
 
 
 def test_presets_begin_with_what_needs_no_model():
-    configs = list(online_sprites.runs("laptop"))
+    configs = list(run.runs("laptop"))
     assert len(configs) == len({c.name for c in configs}) == 3 * 5 * 3
     assert [c.name for c in configs[:3]] == ["place-2_td3_0", "place-2_coda_0", "place-2_td3_1"]
     assert {c.arm for c in configs[:18]} == {"td3", "coda"}
     assert all((c.steps, c.batch_size, c.warm_up, c.width) == (50_000, 1000, 5000, 256) for c in configs)
-    some = {(config.task, config.arm) for config in online_sprites.runs("laptop", ("dyna", "td3"), ("place-3",))}
+    some = {(config.task, config.arm) for config in run.runs("laptop", ("dyna", "td3"), ("place-3",))}
     assert some == {("place-3", "dyna"), ("place-3", "td3")}
-    assert len(list(online_sprites.runs("paper"))) == 8 * 5 * 3
+    assert len(list(run.runs("paper"))) == 8 * 5 * 3
     assert {c.arm for c in configs} == {"td3", "coda", "learned", "dyna", "attribution"}
 
 
-@pytest.mark.parametrize("arm", online_sprites.ARMS)
+@pytest.mark.parametrize("arm", run.ARMS)
 def test_the_smoke_preset_runs(arm, tmp_path, monkeypatch):
-    monkeypatch.setattr(online_sprites, "MODELS", tmp_path)
+    monkeypatch.setattr(run, "MODELS", tmp_path)
     config = replace(TINY, arm=arm)
     with rows.recording(tmp_path / f"{config.name}.jsonl", config) as write:
-        online_sprites.work(config, write)
-    online_sprites.pretrained.cache_clear()
+        run.work(config, write)
+    run.pretrained.cache_clear()
     measured = rows.read(tmp_path / f"{config.name}.jsonl")[1]
     assert [row["step"] for row in measured] == [0, 200, 400, 600]
     assert all(0 <= row["reward"] <= 1 for row in measured)
@@ -54,7 +55,7 @@ def test_the_smoke_preset_runs(arm, tmp_path, monkeypatch):
 
 def test_arms_with_a_model_run_with_any_that_scores_and_predicts(monkeypatch):
     """A stand-in that knows the world: its mask is exact, and so is Dyna."""
-    world = online_sprites.WORLD
+    world = run.WORLD
 
     class Knows:
         def scores(self, state, action):
@@ -63,25 +64,25 @@ def test_arms_with_a_model_run_with_any_that_scores_and_predicts(monkeypatch):
         def predict(self, state, action):
             return world.step(state, action)
 
-    monkeypatch.setattr(online_sprites, "pretrained", lambda config: Knows())
+    monkeypatch.setattr(run, "pretrained", lambda config: Knows())
     for arm, figure, value in (("learned", "confirmed", 1), ("dyna", "model_error", 0)):
         written = []
         config = replace(TINY, arm=arm, steps=400, warm_up=400)
-        online_sprites.work(config, lambda into=written, **row: into.append(row))
+        run.work(config, lambda into=written, **row: into.append(row))
         assert written[-1][figure] == pytest.approx(value, abs=0.01)
 
 
 def test_model_errors_tell_where_the_action_acts_from_the_rest(monkeypatch):
     """A model for which nothing changes where the action acts, and that is right elsewhere."""
-    world = online_sprites.WORLD
+    world = run.WORLD
 
     class Inert:
         def predict(self, state, action):
             acted_on = np.repeat(world.mask(state, action)[:, -1], 4, axis=1)
             return np.where(acted_on, state, world.step(state, action))
 
-    monkeypatch.setattr(online_sprites, "pretrained", lambda config: Inert())
-    lines = online_sprites.model_errors(TINY, 500).splitlines()[2:]
+    monkeypatch.setattr(run, "pretrained", lambda config: Inert())
+    lines = run.model_errors(TINY, 500).splitlines()[2:]
     model, unchanged = ([float(line.split("|")[column]) for line in lines] for column in (3, 4))
     assert model == [*unchanged[:2], 0, 0]
     assert min(unchanged) > 0.01
@@ -95,8 +96,8 @@ def test_evaluation_is_a_function_of_seed_and_step():
             return np.zeros((len(state), 2), np.float32), None
 
     config = replace(TINY, episodes=200, evaluation_length=50)
-    one = online_sprites.evaluate(Idle(), config, 0)
-    assert one == online_sprites.evaluate(Idle(), config, 0) != online_sprites.evaluate(Idle(), config, 1000)
+    one = run.evaluate(Idle(), config, 0)
+    assert one == run.evaluate(Idle(), config, 0) != run.evaluate(Idle(), config, 1000)
     assert one == pytest.approx(0.27, abs=0.08)
 
 
@@ -116,7 +117,7 @@ def test_the_report_puts_ours_beside_theirs(tmp_path, capsys):
     docs = tmp_path / "docs"
     docs.mkdir()
     (docs / "online.md").write_text(f"# Words\n{pages.BEGIN}\nold\n{pages.END}\nmore words\n")
-    online_report.write(tmp_path / "runs", online_sprites.ARMS, docs=docs)
+    report.write(tmp_path / "runs", run.ARMS, docs=docs)
     page = (docs / "online.md").read_text()
     assert page.startswith("# Words")
     assert page.endswith("more words\n")
@@ -131,7 +132,7 @@ def test_the_report_puts_ours_beside_theirs(tmp_path, capsys):
 
 def test_a_short_run_is_not_compared_where_it_did_not_come(tmp_path):
     written(tmp_path, "td3", 0, 0.4, steps=30_000)
-    (curve,) = online_report.curves(tmp_path)
+    (curve,) = report.curves(tmp_path)
     assert curve.at(25_000) == pytest.approx(0.4)
     assert np.isnan(curve.at(50_000))
     assert np.isnan(curve._replace(step=curve.step / 2).early())
@@ -139,13 +140,13 @@ def test_a_short_run_is_not_compared_where_it_did_not_come(tmp_path):
 
 def test_early_is_what_comes_after_warm_up():
     step = np.arange(0, 50_001, 1000)
-    curve = online_report.Curve("place-2", "td3", 0, step, np.where(step > 5000, step / 1e4, 99.0), {}, np.nan)
+    curve = report.Curve("place-2", "td3", 0, step, np.where(step > 5000, step / 1e4, 99.0), {}, np.nan)
     assert curve.early() == pytest.approx(1.55)
 
 
 def test_a_report_on_nothing_says_what_to_do(tmp_path):
     with pytest.raises(SystemExit, match="no finished runs"):
-        online_report.write(tmp_path, online_sprites.ARMS)
+        report.write(tmp_path, run.ARMS)
 
 
 def test_the_example_makes_true_rows():
