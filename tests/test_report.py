@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoint import Augmenter, Factorization, Sparse, Transitions
+from counterpoint import Augmenter, Factorization, Provenance, Sparse, Transitions
 from counterpoint.checks import Audit, audit
 from counterpoint.core.graphs import components
 from counterpoint.masks import Constant
@@ -436,13 +436,13 @@ def test_swapped_sets_and_their_parents(seed, nodes, rows):
     slow = defaultdict(list)
     for row in range(rows):
         slow[tuple(swapped[row].tolist())].append(row)
-    found, different = swap_sets(swapped, base, donor)
+    found, different = swap_sets(Provenance(base, donor, swapped))
     assert different == len(slow)
     assert [item.rows for item in found] == sorted(map(len, slow.values()), reverse=True)
     for item in found:
         mine = slow[tuple(item.nodes.tolist())]
         assert (item.rows, item.donors, item.bases) == (len(mine), len(set(donor[mine])), len(set(base[mine])))
-    count = parents(base, donor)
+    count = parents(Provenance(base, donor, swapped))
     assert (count.bases, count.donors) == (len(set(base)), len(set(donor)))
     assert count.either == len(set(base) | set(donor))
     busiest = max((sum((base == row) | (donor == row)) for row in range(9)), default=0)

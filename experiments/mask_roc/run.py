@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from counterpoint import Transitions, components, independent, learn, random_union
+from counterpoint import Provenance, Transitions, components, independent, learn, random_union
 from counterpoint.checks import audit
-from counterpoint.core.arrays import Bools, Floats, Ints, NodeSet
+from counterpoint.core.arrays import Bools, Floats
 from counterpoint.core.coda import mixed
 from counterpoint.masks import Threshold
 from counterpoint.metrics import EDGE_KINDS, auc, average_precision, bootstrap, roc, threshold_for_miss_rate
@@ -145,18 +145,17 @@ class Audit:
         data = record(config.world, seed, config.audit, np.random.default_rng([seed, 1]), noise=False)
         scores = fitted.scores(data.state, data.action, data.next_state)
         pairs = swapped(place.mask(data.state, data.action), config.pairs, np.random.default_rng([seed, 2]))
-        proposal = mixed(data, *pairs, place.factors)
-        valid = independent(place.mask(proposal.state, proposal.action), pairs[2])
-        return cls(place, data, fitted, scores, float((valid & pairs[2].any(axis=1)).mean()), config)
+        proposal = mixed(data, pairs, place.factors)
+        valid = independent(place.mask(proposal.state, proposal.action), pairs.swapped)
+        return cls(place, data, fitted, scores, float((valid & pairs.swapped.any(axis=1)).mean()), config)
 
     def quality(self, tau: float) -> rows.Row:
         """Make one proposal per pair with the mask of a threshold, and put the accepted ones back into the world."""
         rng = np.random.default_rng([FIRST_SEED + self.config.run, 2])
-        base, donor, nodes = swapped(self.scores > tau, self.config.pairs, rng)
-        some = nodes.any(axis=1)
-        base, donor, nodes = base[some], donor[some], nodes[some]
-        proposal = mixed(self.data, base, donor, nodes, self.place.factors)
-        valid = independent(Threshold(self.fitted, tau)(*inputs(self.fitted, proposal)), nodes)
+        pairs = swapped(self.scores > tau, self.config.pairs, rng)
+        pairs = pairs[pairs.swapped.any(axis=1)]
+        proposal = mixed(self.data, pairs, self.place.factors)
+        valid = independent(Threshold(self.fitted, tau)(*inputs(self.fitted, proposal)), pairs.swapped)
         accepted = float(valid.sum() / self.config.pairs)
         confirmed = audit(proposal[valid], self.place.step).confirmed if valid.any() else float("nan")
         return {"confirmed": confirmed, "accepted": accepted, "relative_yield": accepted / self.best}
@@ -167,11 +166,11 @@ def inputs(fitted: Any, data: Transitions) -> tuple[Floats, ...]:
     return (data.state, data.action, data.next_state) if fitted.uses_next_state else (data.state, data.action)
 
 
-def swapped(mask: Bools, pairs: int, rng: np.random.Generator) -> tuple[Ints, Ints, NodeSet]:
+def swapped(mask: Bools, pairs: int, rng: np.random.Generator) -> Provenance:
     """Draw pairs of different rows, and for each a random union of the components of their overlaid graphs."""
     base = rng.integers(len(mask), size=pairs)
     donor = (base + rng.integers(1, len(mask), size=pairs)) % len(mask)
-    return base, donor, random_union(components(mask[base] | mask[donor]), rng)
+    return Provenance(base, donor, random_union(components(mask[base] | mask[donor]), rng))
 
 
 def swaps(found: Audit, scores: Floats, truth: Bools) -> Iterator[rows.Row]:

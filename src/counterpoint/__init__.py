@@ -7,6 +7,7 @@ from counterpoint.core.factors import Factorization
 from counterpoint.core.graphs import Sparse, Uniform, components, independent, random_union
 from counterpoint.core.positions import Position
 from counterpoint.core.protocols import DeriveFn, Mask, MaskFn, NextStateMaskFn, NoiseMaskFn, RewardFn, TerminalFn
+from counterpoint.core.provenance import Provenance
 from counterpoint.core.transitions import Transitions
 
 __version__ = "0.1.0"
@@ -22,6 +23,7 @@ __all__ = [
     "NextStateMaskFn",
     "NoiseMaskFn",
     "Position",
+    "Provenance",
     "RewardFn",
     "Sparse",
     "TerminalFn",

@@ -42,7 +42,7 @@ class TestReport:
         monkeypatch.setattr(scanning, "ROWS", 64)
         real, made = reporting.gathered(files.scan("out.parquet"))
         assert len(made) == (900 if most > 1200 else 300)
-        again = Augmenter(WORLD.factors, WORLD.mask, Place(4)).rebuild(real, made.base, made.donor, made.swapped)
+        again = Augmenter(WORLD.factors, WORLD.mask, Place(4)).rebuild(real, made.provenance)
         np.testing.assert_array_equal(again.state, made.transitions.state)
         np.testing.assert_array_equal(again.next_state, made.transitions.next_state)
         assert made.funnel.accepted == 900

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from counterpoint import Augmenter, Factorization, Funnel
+from counterpoint import Augmenter, Factorization, Funnel, Provenance
 from counterpoint.core import engine
 from tests.examples import HashedMask, first_column, make_data, make_factors
 
@@ -52,7 +52,7 @@ def test_a_stream_goes_on_where_it_ended(chunks, done, rng):
 def test_rows_are_made_again_from_their_provenance(chunks, rng):
     augmenter, data = make(rng)
     made = augmenter.fill(data, 500, rng=rng)
-    again = augmenter.rebuild(data, made.base, made.donor, made.swapped)
+    again = augmenter.rebuild(data, made.provenance)
     for mine, theirs in zip(columns(again), columns(made.transitions), strict=True):
         assert mine.tobytes() == theirs.tobytes()
 
@@ -63,7 +63,7 @@ def test_derived_columns_are_made_again_too(rng):
     data.state[:, -1], data.next_state[:, -1] = data.state[:, 0] * 2, data.next_state[:, 0] * 2
     augmenter = Augmenter(factors, HashedMask(factors, 0.2), first_column, derive=lambda state: state[:, :1] * 2)
     made = augmenter.fill(data, 100, rng=rng)
-    again = augmenter.rebuild(data, made.base, made.donor, made.swapped)
+    again = augmenter.rebuild(data, made.provenance)
     np.testing.assert_array_equal(again.state[:, -1], again.state[:, 0] * 2)
     np.testing.assert_array_equal(again.state, made.transitions.state)
 
@@ -71,7 +71,7 @@ def test_derived_columns_are_made_again_too(rng):
 def test_no_rows_are_no_problem(rng):
     augmenter, data = make(rng)
     none = np.zeros(0, np.int64)
-    assert not len(augmenter.rebuild(data, none, none, np.zeros((0, 4), bool)))
+    assert not len(augmenter.rebuild(data, Provenance(none, none, np.zeros((0, 4), bool))))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_no_rows_are_no_problem(rng):
 def test_a_provenance_that_cannot_be_is_refused(base, donor, swapped, message, rng):
     augmenter, data = make(rng)
     with pytest.raises(ValueError, match=message):
-        augmenter.rebuild(data, np.array(base), np.array(donor), swapped)
+        augmenter.rebuild(data, Provenance(np.array(base), np.array(donor), swapped))
 
 
 def test_a_stream_says_why_it_ends_too_early(rng):

@@ -10,6 +10,7 @@ from counterpoint.checks import audit
 from counterpoint.core.arrays import Ints
 from counterpoint.core.augment import Augmenter, Counterfactuals
 from counterpoint.core.engine import Funnel
+from counterpoint.core.provenance import Provenance
 from counterpoint.core.transitions import Transitions
 from counterpoint.files import FileProblem, Recording, Scan
 from counterpoint.files.recording import joined
@@ -60,8 +61,9 @@ def gathered(source: Scan) -> tuple[Transitions, Counterfactuals]:
         raise FileProblem(f"{source.path}: the real rows that its counterfactuals come from are not in it.")
     rows = real.provenance.base  # rising, as in the file
     base, donor = (np.searchsorted(rows, parent) for parent in (made.provenance.base, made.provenance.donor))
+    provenance = Provenance(base, donor, made.provenance.swapped)
     funnel = Funnel(**source.head.notes.get("funnel", {"accepted": len(made)}))
-    return real.transitions, Counterfactuals(made.transitions, base, donor, made.provenance.swapped, funnel)
+    return real.transitions, Counterfactuals(made.transitions, provenance, funnel)
 
 
 def _joined(parts: Iterator[Recording]) -> Recording | None:

@@ -8,12 +8,13 @@ import numpy as np
 
 from counterpoint.core.arrays import Array, Ints, NodeSet
 from counterpoint.core.coda import derived, mixed, require_derived
-from counterpoint.core.engine import Batch, Funnel, Recipe, Sources, batches
+from counterpoint.core.engine import Chunk, Funnel, Recipe, Sources, chunks
 from counterpoint.core.factors import Factorization
 from counterpoint.core.graphs import Policy, Uniform
 from counterpoint.core.pairs import Pairs, same_rows, sharing, uniform
 from counterpoint.core.patience import hopeless, why_too_few
 from counterpoint.core.protocols import DeriveFn, Mask, RewardFn, TerminalFn, call_reward, call_terminal
+from counterpoint.core.provenance import Provenance
 from counterpoint.core.transitions import Transitions
 
 
@@ -22,10 +23,23 @@ class Counterfactuals:
     """Accepted counterfactual transitions with the provenance of every row."""
 
     transitions: Transitions
-    base: Ints  # (B,) row of the data that the counterfactual started from
-    donor: Ints  # (B,) row of the data that gave the swapped factors
-    swapped: NodeSet  # (B, N) which nodes came from the donor
+    provenance: Provenance
     funnel: Funnel
+
+    @property
+    def base(self) -> Ints:
+        """Row of the data that each counterfactual started from, (B,)."""
+        return self.provenance.base
+
+    @property
+    def donor(self) -> Ints:
+        """Row of the data that gave the swapped factors, (B,)."""
+        return self.provenance.donor
+
+    @property
+    def swapped(self) -> NodeSet:
+        """Which nodes came from the donor, (B, N)."""
+        return self.provenance.swapped
 
     def __len__(self) -> int:
         return len(self.transitions)
@@ -87,11 +101,11 @@ class Augmenter:
     def __call__(self, data: Transitions, *, rng: np.random.Generator) -> Counterfactuals:
         """Look at ``pairs`` pairs and return all counterfactuals that are accepted: one round of the paper."""
         sources, pairs, key = self._start(data, rng)
-        every = batches(sources, pairs, key, Funnel(), most_pairs=self.pairs, most_rows=np.iinfo(np.int64).max)
-        made = [batch.accepted() for batch in every]
-        out = _Output(data, self.factors, sum(len(batch.keep) for batch in made))
-        for batch in made:
-            out.append(batch)
+        every = chunks(sources, pairs, key, Funnel(), most_pairs=self.pairs, most_rows=np.iinfo(np.int64).max)
+        made = [chunk.accepted() for chunk in every]
+        out = _Output(data, self.factors, sum(len(chunk.keep) for chunk in made))
+        for chunk in made:
+            out.append(chunk)
         return out.counterfactuals(self._relabelled)
 
     def fill(
@@ -116,8 +130,8 @@ class Augmenter:
         require_count("size", size)
         require_data(data, self.factors)
         out = _Output(data, self.factors, size)
-        for batch in self._batches(data, size, rng, Funnel()):
-            out.append(batch)
+        for chunk in self._chunks(data, size, rng, Funnel()):
+            out.append(chunk)
             if progress is not None:
                 progress(out.funnel.accepted)
         return out.counterfactuals(self._relabelled)
@@ -138,32 +152,30 @@ class Augmenter:
             ValueError: as ``fill``.
         """
         require_count("size", size)
-        for batch in self._batches(data, size, rng, after or Funnel()):
-            made = batch.accepted()
-            yield Counterfactuals(self._relabelled(made.proposal), made.base, made.donor, made.nodes, batch.funnel)
+        for chunk in self._chunks(data, size, rng, after or Funnel()):
+            made = chunk.accepted()
+            yield Counterfactuals(self._relabelled(made.proposal), made.provenance, made.funnel)
 
-    def rebuild(self, data: Transitions, base: Ints, donor: Ints, swapped: NodeSet) -> Transitions:
+    def rebuild(self, data: Transitions, provenance: Provenance) -> Transitions:
         """Make the rows again whose provenance is known, without asking the mask.
 
         Args:
             data: the real transitions that they were made of.
-            base: (B,) rows of the data that they started from.
-            donor: (B,) rows of the data that gave the swapped factors.
-            swapped: (B, N) which nodes come from the donor.
+            provenance: their parents, and what was swapped.
         """
         require_data(data, self.factors)
-        _require_parents(len(data), base, donor, swapped, self.factors)
-        rows = mixed(data, base, donor, swapped, self.factors)
+        provenance.require_parents(len(data), self.factors)
+        rows = mixed(data, provenance, self.factors)
         return self._relabelled(derived(rows, self.factors, self.derive))
 
-    def _batches(self, data: Transitions, size: int, rng: np.random.Generator, funnel: Funnel) -> Iterator[Batch]:
+    def _chunks(self, data: Transitions, size: int, rng: np.random.Generator, funnel: Funnel) -> Iterator[Chunk]:
         """Yield chunks of proposals until ``size`` rows are accepted; raise if that does not come to pass."""
         sources, pairs, key = self._start(data, rng)
         if 2 * size >= len(data):
             sources.need()
-        for batch in batches(sources, pairs, key, funnel, most_pairs=pairs.total, most_rows=size):
-            funnel += batch.funnel
-            yield batch
+        for chunk in chunks(sources, pairs, key, funnel, most_pairs=pairs.total, most_rows=size):
+            funnel += chunk.funnel
+            yield chunk
             if funnel.accepted < size and hopeless(funnel):
                 break
         if funnel.accepted < size:
@@ -201,18 +213,8 @@ class Augmenter:
         return made
 
 
-def _require_parents(rows: int, base: Ints, donor: Ints, swapped: NodeSet, factors: Factorization) -> None:
-    """Raise unless parents are rows of the data, and swapped nodes are those of the factorisation."""
-    nodes = len(factors.names)
-    if base.shape != donor.shape or swapped.shape != (len(base), nodes) or swapped.dtype != np.bool_:
-        raise ValueError(f"swapped: expected bool {(len(base), nodes)}, and base and donor of as many rows.")
-    for name, parent in (("base", base), ("donor", donor)):
-        if parent.dtype.kind != "i" or (len(parent) and not 0 <= parent.min() <= parent.max() < rows):
-            raise ValueError(f"{name}: expected rows of the data, whole numbers from 0 to {rows - 1:,}.")
-
-
 class _Output:
-    """Room for so many accepted rows, filled batch by batch."""
+    """Room for so many accepted rows, filled chunk by chunk."""
 
     def __init__(self, data: Transitions, factors: Factorization, rows: int) -> None:
         try:
@@ -220,30 +222,25 @@ class _Output:
             if not factors.noise or data.noise is None:
                 like = like.replace(noise=None)
             self.transitions = Transitions.empty_like(like, rows)
-            self.base, self.donor = np.empty(rows, np.int64), np.empty(rows, np.int64)
-            self.swapped = np.empty((rows, factors.n + factors.m), np.bool_)
+            self.provenance = Provenance.empty(rows, factors.n + factors.m)
         except MemoryError as error:
             raise MemoryError(f"size: {rows:,} rows do not fit into memory. Make them in several parts.") from error
         self.transitions.terminated[:] = False
         self.funnel = Funnel()
 
-    def append(self, batch: Batch) -> None:
-        """Copy the accepted rows of a batch behind those that are there."""
-        rows = slice(self.funnel.accepted, self.funnel.accepted + len(batch.keep))
+    def append(self, chunk: Chunk) -> None:
+        """Copy the accepted rows of a chunk behind those that are there."""
+        rows = slice(self.funnel.accepted, self.funnel.accepted + len(chunk.keep))
         for name, column in self.transitions.columns():
             if name not in ("reward", "terminated"):
-                _take(getattr(batch.proposal, name), batch.keep, column[rows])
-        for source, column in (
-            (batch.base, self.base),
-            (batch.donor, self.donor),
-            (batch.nodes, self.swapped),
-        ):
-            _take(source, batch.keep, column[rows])
-        self.funnel += batch.funnel
+                _take(getattr(chunk.proposal, name), chunk.keep, column[rows])
+        for source, column in zip(chunk.provenance.arrays(), self.provenance.arrays(), strict=True):
+            _take(source, chunk.keep, column[rows])
+        self.funnel += chunk.funnel
 
     def counterfactuals(self, relabelled: Callable[[Transitions], Transitions]) -> Counterfactuals:
         """Return all rows, relabelled."""
-        return Counterfactuals(relabelled(self.transitions), self.base, self.donor, self.swapped, self.funnel)
+        return Counterfactuals(relabelled(self.transitions), self.provenance, self.funnel)
 
 
 def _take(source: Array, rows: Ints, out: Array) -> None:

@@ -7,6 +7,7 @@ from counterpoint.core.arrays import Array, Bools, Ints, NodeSet, words
 from counterpoint.core.factors import Factorization
 from counterpoint.core.graphs import components, independent, random_union
 from counterpoint.core.protocols import DeriveFn, Mask, call_derive, call_mask
+from counterpoint.core.provenance import Provenance
 from counterpoint.core.threads import run
 from counterpoint.core.transitions import Transitions
 
@@ -65,16 +66,17 @@ def swap(base: Transitions, donor: Transitions, nodes: NodeSet, factors: Factori
         raise ValueError(f"nodes: expected booleans of shape {shape}, got {nodes.dtype} {nodes.shape}.")
     rows = np.arange(len(base))
     nodes = np.ascontiguousarray(np.broadcast_to(nodes, shape))
-    return mixed(Transitions.concat(base, donor), rows, rows + len(base), nodes, factors)
+    return mixed(Transitions.concat(base, donor), Provenance(rows, rows + len(base), nodes), factors)
 
 
-def mixed(data: Transitions, base: Ints, donor: Ints, nodes: NodeSet, factors: Factorization) -> Transitions:
-    """Swap between rows of one batch, unchecked: row ``base[r]`` receives ``nodes[r]`` of row ``donor[r]``."""
+def mixed(data: Transitions, parents: Provenance, factors: Factorization) -> Transitions:
+    """Swap between rows of one batch, unchecked: row ``base[r]`` receives ``swapped[r]`` of row ``donor[r]``."""
+    rows = len(parents)
 
     def column(values: Array, owner: Ints) -> Array:
-        out = np.empty((len(base), values.shape[1]), values.dtype)
+        out = np.empty((rows, values.shape[1]), values.dtype)
         owner = np.maximum(owner, 0)  # derived columns are overwritten below
-        run(kernels.mix, len(base), base, donor, nodes, words(values), owner, words(out))
+        run(kernels.mix, rows, *parents.arrays(), words(values), owner, words(out))
         return out
 
     state, next_state = column(data.state, factors.state_owner), column(data.next_state, factors.state_owner)
@@ -85,9 +87,9 @@ def mixed(data: Transitions, base: Ints, donor: Ints, nodes: NodeSet, factors: F
     return Transitions.trusted(
         state=state,
         action=column(data.action, factors.action_owner),
-        reward=np.full(len(base), np.nan, data.reward.dtype),
+        reward=np.full(rows, np.nan, data.reward.dtype),
         next_state=next_state,
-        terminated=np.zeros(len(base), np.bool_),
+        terminated=np.zeros(rows, np.bool_),
         noise=column(data.noise, factors.noise_owner) if noisy and data.noise is not None else None,
     )
 

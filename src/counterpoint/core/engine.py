@@ -10,12 +10,13 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from counterpoint.core import kernels
-from counterpoint.core.arrays import Array, Ints, NodeSet, words
+from counterpoint.core.arrays import Array, Ints, words
 from counterpoint.core.coda import derived, mixed
 from counterpoint.core.factors import Factorization
 from counterpoint.core.graphs import Policy, independent, label_dtype, overlay, unions
 from counterpoint.core.pairs import Pairs
 from counterpoint.core.protocols import DeriveFn, Mask, call_mask
+from counterpoint.core.provenance import Provenance
 from counterpoint.core.threads import run
 from counterpoint.core.transitions import Transitions
 
@@ -47,21 +48,19 @@ class Funnel:
 
 
 @dataclass(frozen=True)
-class Batch:
-    """One chunk of proposals and which of them to keep."""
+class Chunk:
+    """Some proposals, R rows, and which of them to keep."""
 
     proposal: Transitions
-    base: Ints  # (R,)
-    donor: Ints  # (R,)
-    nodes: NodeSet  # (R, N)
+    provenance: Provenance
     keep: Ints  # rows of the accepted ones
     funnel: Funnel
 
-    def accepted(self) -> "Batch":
+    def accepted(self) -> "Chunk":
         """Return the accepted proposals alone."""
-        arrays = {name: _taken(array, self.keep) for name, array in self.proposal.columns()}
-        base, donor, nodes = (_taken(array, self.keep) for array in (self.base, self.donor, self.nodes))
-        return Batch(Transitions.trusted(**arrays), base, donor, nodes, np.arange(len(self.keep)), self.funnel)
+        columns = {name: _taken(array, self.keep) for name, array in self.proposal.columns()}
+        parents = Provenance(*(_taken(array, self.keep) for array in self.provenance.arrays()))
+        return Chunk(Transitions.trusted(**columns), parents, np.arange(len(self.keep)), self.funnel)
 
 
 @dataclass(frozen=True)
@@ -116,9 +115,9 @@ class Sources:
         return not self.labels[self.known].any()
 
 
-def batches(
+def chunks(
     sources: Sources, pairs: Pairs, key: np.uint64, funnel: Funnel, *, most_pairs: int, most_rows: int
-) -> Iterator[Batch]:
+) -> Iterator[Chunk]:
     """Yield chunks of proposals until so many pairs are used up or so many rows are accepted.
 
     The rows depend on the key alone. The chunks adapt to the yield so far: the last one is not made
@@ -130,12 +129,12 @@ def batches(
         if funnel.accepted:
             wanted = int(1.1 * (most_rows - funnel.accepted) * funnel.pairs / funnel.accepted) + 16
         count = min(full, wanted, most_pairs - funnel.pairs)
-        batch = _batch(sources, pairs.draw(funnel.pairs, count), funnel.pairs, key, most_rows - funnel.accepted)
-        funnel += batch.funnel
-        yield batch
+        chunk = _chunk(sources, pairs.draw(funnel.pairs, count), funnel.pairs, key, most_rows - funnel.accepted)
+        funnel += chunk.funnel
+        yield chunk
 
 
-def _batch(sources: Sources, rows: tuple[Ints, Ints], first: int, key: np.uint64, room: int) -> Batch:
+def _chunk(sources: Sources, rows: tuple[Ints, Ints], first: int, key: np.uint64, room: int) -> Chunk:
     """Make and validate the proposals of some pairs; stop counting where ``room`` rows are accepted."""
     recipe = sources.recipe
     base, donor = rows
@@ -146,8 +145,8 @@ def _batch(sources: Sources, rows: tuple[Ints, Ints], first: int, key: np.uint64
     most = recipe.policy.most(labels.shape[1])
     run(kernels.draw_unions, len(base), first, key, most, number, sizes, offset, nodes)
     of_pair = np.repeat(np.arange(len(base)), np.diff(offset))
-    base, donor = base[of_pair], donor[of_pair]
-    proposal = derived(mixed(sources.data, base, donor, nodes, recipe.factors), recipe.factors, recipe.derive)
+    parents = Provenance(base[of_pair], donor[of_pair], nodes)
+    proposal = derived(mixed(sources.data, parents, recipe.factors), recipe.factors, recipe.derive)
     valid = independent(call_mask(recipe.mask_fn, proposal, recipe.factors), nodes) if len(nodes) else of_pair > 0
     keep = np.flatnonzero(valid)
     used, made = len(tried), len(nodes)
@@ -158,7 +157,7 @@ def _batch(sources: Sources, rows: tuple[Ints, Ints], first: int, key: np.uint64
     trivial = int((tried[:used] == 0).sum())
     duplicate = int(tried[:used].sum() - offset[used])
     funnel = Funnel(used, trivial + duplicate + made, trivial, duplicate, made - len(keep), len(keep))
-    return Batch(proposal, base, donor, nodes, keep, funnel)
+    return Chunk(proposal, parents, keep, funnel)
 
 
 def _overlaid(data: Transitions, base: Ints, donor: Ints, labels: Ints, recipe: Recipe) -> tuple[Ints, Ints, Ints]:

@@ -29,10 +29,11 @@ from pathlib import Path
 
 from counterpoint.core.augment import Counterfactuals
 from counterpoint.core.factors import Factorization
+from counterpoint.core.provenance import Provenance
 from counterpoint.core.transitions import Transitions
 from counterpoint.files.formats import FORMATS, MINARI, Format, chosen_format, function, require_readable
 from counterpoint.files.header import factors_from_json, factors_to_json
-from counterpoint.files.recording import FileProblem, Head, Provenance, Recording
+from counterpoint.files.recording import FileProblem, Head, Recording
 from counterpoint.files.scanning import ROWS, Scan, reading
 from counterpoint.files.writing import Writer, writer
 

@@ -10,11 +10,11 @@ from typing import Protocol
 
 import numpy as np
 
-from counterpoint.core.arrays import Ints, NodeSet
 from counterpoint.core.augment import Augmenter, Counterfactuals, require_count
 from counterpoint.core.engine import Funnel
+from counterpoint.core.provenance import Provenance
 from counterpoint.core.transitions import Transitions
-from counterpoint.files.recording import FileProblem, Provenance, Recording
+from counterpoint.files.recording import FileProblem, Recording
 from counterpoint.files.scanning import Scan
 
 BLOCK_BYTES = 256 * 2**20  # of real rows that are held in memory
@@ -24,9 +24,7 @@ BLOCK_BYTES = 256 * 2**20  # of real rows that are held in memory
 class Accepted:
     """Counterfactuals of one block without their columns: what it takes to make them again without the mask."""
 
-    base: Ints  # (B,) row of the block
-    donor: Ints  # (B,)
-    swapped: NodeSet  # (B, N)
+    provenance: Provenance  # rows of the block
     funnel: Funnel
 
 
@@ -108,8 +106,7 @@ def augmented(plan: Plan, ledger: Ledger | None = None) -> Iterator[tuple[Record
         yield Recording(data, block.head, Provenance.real(len(data), factors, first=start)), Funnel()
         size = plan.made_before(start + len(data)) - plan.made_before(start)
         for made in _made(plan, number, data, size, ledger or NoLedger()) if size else ():
-            parents = Provenance(made.base + start, made.donor + start, made.swapped)
-            yield Recording(made.transitions, block.head, parents), made.funnel
+            yield Recording(made.transitions, block.head, made.provenance.shifted(start)), made.funnel
         start += len(data)
 
 
@@ -118,9 +115,8 @@ def _made(plan: Plan, block: int, data: Transitions, size: int, ledger: Ledger) 
     augmenter, funnel = plan.augmenter, Funnel()
     for old in ledger.finished(block):
         funnel += old.funnel
-        rows = augmenter.rebuild(data, old.base, old.donor, old.swapped)
-        yield Counterfactuals(rows, old.base, old.donor, old.swapped, old.funnel)
+        yield Counterfactuals(augmenter.rebuild(data, old.provenance), old.provenance, old.funnel)
     if funnel.accepted < size:
         for made in augmenter.stream(data, size, rng=np.random.default_rng([plan.seed, block]), after=funnel):
-            ledger.add(block, Accepted(made.base, made.donor, made.swapped, made.funnel))
+            ledger.add(block, Accepted(made.provenance, made.funnel))
             yield made

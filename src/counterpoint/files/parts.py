@@ -20,6 +20,7 @@ import numpy as np
 
 from counterpoint.core.arrays import listed
 from counterpoint.core.engine import Funnel
+from counterpoint.core.provenance import Provenance
 from counterpoint.files.augmentation import Accepted
 from counterpoint.files.npz import read_arrays
 from counterpoint.files.output import problem
@@ -149,9 +150,7 @@ def _write(path: Path, made: list[Accepted]) -> None:
         with open(temporary, "wb") as file:
             np.savez(
                 file,
-                base=np.concatenate([part.base for part in made]),
-                donor=np.concatenate([part.donor for part in made]),
-                swapped=np.concatenate([part.swapped for part in made]),
+                **vars(Provenance.concat(*(part.provenance for part in made))),
                 funnel=np.array(astuple(sum((part.funnel for part in made), Funnel())), np.int64),
             )
         os.replace(temporary, path)
@@ -164,6 +163,7 @@ def _read(path: Path) -> Accepted | None:
     """Read a piece; None if it is not there, or damaged (checksums tell)."""
     try:
         found = read_arrays(path)
-        return Accepted(found["base"], found["donor"], found["swapped"], Funnel(*map(int, found["funnel"])))
+        parents = Provenance(found["base"], found["donor"], found["swapped"])
+        return Accepted(parents, Funnel(*map(int, found["funnel"])))
     except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile):
         return None

@@ -6,13 +6,14 @@ Every format maps between a file and a plain dict of named columns, so a reader 
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from counterpoint.core.arrays import Array, Ints, NodeSet, listed, numbers
+from counterpoint.core.arrays import Array, listed, numbers
 from counterpoint.core.augment import Counterfactuals
 from counterpoint.core.factors import Factorization
+from counterpoint.core.provenance import Provenance
 from counterpoint.core.transitions import OPTIONAL, REQUIRED, Transitions
 
 PARENTS = ("base", "donor", "swapped")
@@ -43,21 +44,6 @@ class Head:
 
 
 @dataclass(frozen=True, eq=False)
-class Provenance:
-    """The parents of every row. A real row is its own base and donor, and nothing in it is swapped."""
-
-    base: Ints  # (B,) row of the source that the counterfactual started from
-    donor: Ints  # (B,) row of the source that gave the swapped factors
-    swapped: NodeSet  # (B, N) which nodes came from the donor
-
-    @classmethod
-    def real(cls, rows: int, factors: Factorization, *, first: int = 0) -> Self:
-        """Return the provenance of ``rows`` real rows, counted from ``first``."""
-        own = np.arange(first, first + rows, dtype=np.int64)
-        return cls(own, own, np.zeros((rows, factors.n + factors.m), np.bool_))
-
-
-@dataclass(frozen=True, eq=False)
 class Recording:
     """The contents of a file, or a piece of it.
 
@@ -79,7 +65,7 @@ class Recording:
         if isinstance(data, Recording):
             return data if head is None else replace(data, head=head)
         if isinstance(data, Counterfactuals):
-            return cls(data.transitions, head or Head(), Provenance(data.base, data.donor, data.swapped))
+            return cls(data.transitions, head or Head(), data.provenance)
         if isinstance(data, Transitions):
             return cls(data, head or Head())
         raise TypeError(f"data: expected Transitions, Counterfactuals or a Recording, got {type(data).__name__}.")

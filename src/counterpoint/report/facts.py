@@ -62,9 +62,8 @@ def measure(
     seen = rows_of(len(data), MOST_ROWS, rng)
     real = data[seen]
     some = made.transitions[rows_of(len(made), MOST_ROWS, rng)]
-    traced = rows_of(len(made), MOST_PROVENANCE, rng)
-    base, donor = made.base[traced], made.donor[traced]
-    sets, different = swap_sets(made.swapped[traced], base, donor)
+    traced = made.provenance[rows_of(len(made), MOST_PROVENANCE, rng)]
+    sets, different = swap_sets(traced)
     tried = examples.rejected(real, seen, mask_fn, factors, rng=rng, policy=options.policy, derive=options.derive)
     return Facts(
         data=data,
@@ -76,7 +75,7 @@ def measure(
         synthetic=graphs(some, mask_fn, factors),
         sets=sets,
         different_sets=different,
-        parents=parents(base, donor),
+        parents=parents(traced),
         traced=len(traced),
         coverage=coverage(real, some, factors),
         reward=compare("reward per step", real.reward, some.reward),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from counterpoint.core.arrays import Ints, NodeSet
+from counterpoint.core.provenance import Provenance
 
 MOST_SETS = 12
 
@@ -29,29 +30,29 @@ class Parents:
     heaviest: float  # share of the counterfactuals in which the busiest row has a part
 
 
-def swap_sets(swapped: NodeSet, base: Ints, donor: Ints, most: int = MOST_SETS) -> tuple[list[SwapSet], int]:
+def swap_sets(rows: Provenance, most: int = MOST_SETS) -> tuple[list[SwapSet], int]:
     """Return the sets that were swapped most often, and how many different ones there are.
 
     Args:
-        swapped: (B, N) what came from the donor.
-        base: (B,) row that received it.
-        donor: (B,) row that gave it.
+        rows: where the counterfactuals come from.
         most: how many sets to return.
 
     Time O(B log B).
     """
-    if not len(swapped):
+    if not len(rows):
         return [], 0
-    packed = np.packbits(swapped, axis=1)
+    packed = np.packbits(rows.swapped, axis=1)
     keys = packed.view(np.dtype((np.void, packed.shape[1])))[:, 0]
-    _, first, of_row, rows = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-    donors, bases = _different(of_row, donor, len(rows)), _different(of_row, base, len(rows))
-    order = np.argsort(-rows, kind="stable")[:most]
-    return [SwapSet(swapped[first[k]], int(rows[k]), int(donors[k]), int(bases[k])) for k in order], len(rows)
+    _, first, of_row, count = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    donors, bases = _different(of_row, rows.donor, len(count)), _different(of_row, rows.base, len(count))
+    order = np.argsort(-count, kind="stable")[:most]
+    sets = [SwapSet(rows.swapped[first[k]], int(count[k]), int(donors[k]), int(bases[k])) for k in order]
+    return sets, len(count)
 
 
-def parents(base: Ints, donor: Ints) -> Parents:
-    """Count the different rows among bases (B,) and donors (B,)."""
+def parents(rows: Provenance) -> Parents:
+    """Count the different rows among bases and donors."""
+    base, donor = rows.base, rows.donor
     if not len(base):
         return Parents(0, 0, 0, 0.0)
     size = int(max(base.max(), donor.max())) + 1

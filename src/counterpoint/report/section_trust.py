@@ -111,7 +111,7 @@ def _wrong(facts: Facts, found: Audit) -> list[Html]:
     ]  # fmt: skip
     if len(found.error) == len(facts.made):
         bad, made = found.wrong, facts.made
-        sets, _ = swap_sets(made.swapped[bad], made.base[bad], made.donor[bad], 8)
+        sets, _ = swap_sets(made.provenance[bad], 8)
         rows = [[set_name(item.nodes, facts.factors), f"{item.rows:,}", share(item.rows / len(bad))] for item in sets]
         out.append(table("Sets behind the wrong rows", ["swapped set", "wrong rows", "of all wrong rows"], rows))
     out.append(tag("p", "The usual reason is an edge that the mask misses: widen a radius or lower a threshold."))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from counterpoint import Factorization, Transitions
+from counterpoint import Factorization, Provenance, Transitions
 from counterpoint.learn import Calibration, calibrate
 from counterpoint.learn.calibration.motion_alone import Baseline
 from counterpoint.learn.calibration.plausibility import implausible
@@ -299,7 +299,7 @@ def test_with_certain_edges_what_is_wrong_is_what_an_edge_crosses(rng):
     base, donor = rng.integers(rows, size=(2, pairs))
     nodes = rng.uniform(size=(pairs, 4)) < 0.5
     step = Curve(np.array([0.5]), np.array([[0.0, 1.0]]), np.zeros(EDGES, int), np.zeros(EDGES, bool))
-    swaps = Swaps(base, donor, nodes, after.astype(float))
+    swaps = Swaps(Provenance(base, donor, nodes), after.astype(float))
     found = wrong_chance(swaps, edge.astype(float), edge.astype(float), (step, step), np.zeros(4, bool))
     for r in range(pairs):
         cross = nodes[r][:, None] != nodes[r][:3]

@@ -183,7 +183,9 @@ def _likelihood(trial: Trial, swaps: Swaps, proposal: Transitions, forward: Forw
     """Return the share of proposals that the forward model finds less plausible than their parents."""
     if not len(swaps):
         return _NOTHING
-    parents = np.take_along_axis(forward.log_prob(trial.data), swaps.origin[:, : trial.scorer.factors.n], axis=0)
+    parents = np.take_along_axis(
+        forward.log_prob(trial.data), swaps.provenance.origin[:, : trial.scorer.factors.n], axis=0
+    )
     lost: Floats = implausible(parents.sum(axis=1), forward.log_prob(proposal).sum(axis=1))
     value, error = float(lost.mean()), float(lost.std() / np.sqrt(len(lost)))
     return Estimate(value, value - 2 * error, value + 2 * error)

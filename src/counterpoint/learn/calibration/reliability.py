@@ -13,6 +13,7 @@ import numpy as np
 
 from counterpoint.core.arrays import Array, Bools, Floats, Ints, NodeSet
 from counterpoint.core.factors import Factorization
+from counterpoint.core.provenance import Provenance
 
 POINTS = 96  # thresholds between scores for each kind of edge, closer and closer towards the largest scores
 _START, _CLOSE = 0.05, 1e-6  # of the expectation-maximisation
@@ -48,21 +49,14 @@ class Curve:
 class Swaps:
     """Accepted proposals."""
 
-    base: Ints  # (R,) rows of the real transitions
-    donor: Ints  # (R,)
-    nodes: NodeSet  # (R, N) what came from the donor
+    provenance: Provenance  # rows of the real transitions
     scores: Floats  # (R, N, n) of the proposals
 
     def __len__(self) -> int:
-        return len(self.base)
+        return len(self.provenance)
 
     def __getitem__(self, rows: Array) -> "Swaps":
-        return Swaps(self.base[rows], self.donor[rows], self.nodes[rows], self.scores[rows])
-
-    @property
-    def origin(self) -> Ints:
-        """The real transition that each node comes from, (R, N)."""
-        return np.where(self.nodes, self.donor[:, None], self.base[:, None])
+        return Swaps(self.provenance[rows], self.scores[rows])
 
 
 def edge_kinds(factors: Factorization, always: Bools) -> Ints:
@@ -175,8 +169,9 @@ def wrong_chance(swaps: Swaps, real: Floats, blamed: Floats, curves: tuple[Curve
         context: (N,) nodes that are the same in base and donor.
     """
     n = real.shape[2]
-    origin, nodes = swaps.origin, np.arange(real.shape[1])
-    cross = (swaps.nodes[:, :, None] != swaps.nodes[:, None, :n]) & ~context[:, None]
+    origin, nodes = swaps.provenance.origin, np.arange(real.shape[1])
+    swapped = swaps.provenance.swapped
+    cross = (swapped[:, :, None] != swapped[:, None, :n]) & ~context[:, None]
     before = blamed[origin[:, None, :n], nodes[:, None], nodes[:n]]  # (R, N, n) of the row each target comes from
     shown = np.minimum(np.where(cross, before, 0.0).sum(axis=1), 1.0)
     hidden = 1.0 - np.prod(np.where(cross, 1.0 - curves[1](swaps.scores), 1.0), axis=1)

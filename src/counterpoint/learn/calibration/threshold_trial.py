@@ -13,6 +13,7 @@ from counterpoint.core.factors import Factorization
 from counterpoint.core.graphs import components, independent, random_union
 from counterpoint.core.pairs import same_rows, uniform
 from counterpoint.core.protocols import DeriveFn
+from counterpoint.core.provenance import Provenance
 from counterpoint.core.transitions import Transitions
 from counterpoint.learn.calibration.motion_alone import Baseline
 from counterpoint.learn.calibration.reliability import Curve, Surprises, Swaps, blame, fit_curve, wrong_chance
@@ -53,9 +54,9 @@ class Scorer:
             raise ValueError("estimator: some scores are NaN, which is neither an edge nor the lack of one.")
         return scores
 
-    def mixed(self, data: Transitions, base: Array, donor: Array, nodes: NodeSet) -> Transitions:
-        """Return the rows ``base`` with ``nodes`` of the rows ``donor``, derived columns recomputed."""
-        return derived(mixed(data, base, donor, nodes, self.factors), self.factors, self.derive)
+    def mixed(self, data: Transitions, parents: Provenance) -> Transitions:
+        """Return rows that are swapped together from their parents, derived columns recomputed."""
+        return derived(mixed(data, parents, self.factors), self.factors, self.derive)
 
     def edges(self, scores: Floats, tau: float) -> Bools:
         """Return the mask that ``Threshold`` makes of scores, without the edges out of context factors."""
@@ -102,11 +103,11 @@ class Trial:
         labels[:, scorer.context] = labels[:, [scorer.context.argmin()]]  # context goes with another node, ...
         nodes = random_union(labels, rng) & ~scorer.context  # ... and stays
         kept = nodes.any(axis=1) & (base != donor)
-        base, donor, nodes = base[kept], donor[kept], nodes[kept]
-        proposal = scorer.mixed(self.data, base, donor, nodes)
+        parents = Provenance(base, donor, nodes)[kept]
+        proposal = scorer.mixed(self.data, parents)
         scores = scorer(proposal)
-        valid = independent(scorer.edges(scores, tau), nodes)
-        return Swaps(base[valid], donor[valid], nodes[valid], scores[valid]), proposal[valid]
+        valid = independent(scorer.edges(scores, tau), parents.swapped)
+        return Swaps(parents[valid], scores[valid]), proposal[valid]
 
     def wrong(self, swaps: Swaps, curves: tuple[Curve, Curve] | None = None) -> Floats:
         """Return the chance that each accepted proposal is wrong, (R,)."""
@@ -143,7 +144,7 @@ def glued_scores(scorer: Scorer, data: Transitions, rng: np.random.Generator) ->
     base, donor = base[other], donor[other]
     node = rng.integers(factors.n, size=len(base))
     nodes = np.arange(factors.n + factors.m) == node[:, None]
-    glued = scorer.mixed(data, base, donor, nodes)
+    glued = scorer.mixed(data, Provenance(base, donor, nodes))
     scores = scorer(glued)[np.arange(len(base)), node]  # (R, n) of the edges out of the glued factor
     apart = _distances(glued.state, node, factors)
     others = ~nodes[:, : factors.n]
