@@ -10,6 +10,7 @@ from counterpoint.core.augment import Counterfactuals
 from counterpoint.core.factors import Factorization
 from counterpoint.core.protocols import Mask
 from counterpoint.core.transitions import Transitions
+from counterpoint.files.output import output
 from counterpoint.report import section_structure, section_trust, section_values
 from counterpoint.report.facts import Facts, measure
 from counterpoint.report.markup import Html, join, tag
@@ -69,12 +70,9 @@ def write_report(
     facts = measure(data, made, factors, mask_fn, rng=rng, options=Options(**extras))
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        temporary.write_text(page(facts), encoding="utf-8", newline="\n")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    text = page(facts)
+    with output(path, force=True) as file:
+        file.write(text.encode())
     return path
 
 

@@ -10,6 +10,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from counterpoint import Factorization, Position
+from counterpoint.files import FileProblem
 from counterpoint.learn import SandyMixture, SandyTransformer, load
 from tests.learn.estimators.test_estimator import Linear, make_data
 
@@ -73,8 +74,8 @@ def test_a_failed_save_leaves_the_old_file(fitted, tmp_path, monkeypatch):
     def fail(*args, **kwargs):
         raise OSError("disk full")
 
-    monkeypatch.setattr("counterpoint.learn.training.storage.save_file", fail)
-    with pytest.raises(OSError, match="disk full"):
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(FileProblem, match=r"mask.safetensors: not written, disk full"):
         fitted.save(path)
     assert os.listdir(tmp_path) == ["mask.safetensors"]
     assert path.read_bytes() == before
@@ -86,16 +87,65 @@ def test_damaged_files_are_refused(fitted, tmp_path):
     whole = path.read_bytes()
     for cut in (0, 5, 100, len(whole) - 1):
         path.write_bytes(whole[:cut])
-        with pytest.raises(ValueError, match=r"mask.safetensors: it is no whole safetensors file .* cut off"):
+        with pytest.raises(ValueError, match=r"mask.safetensors: this is not a complete safetensors file .* cut off"):
             load(path)
     with pytest.raises(FileNotFoundError, match="there is no such file"):
         load(tmp_path / "none.safetensors")
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"settings": {"width": 2**40}},
+        {"settings": {"layers": 10**9}},
+        {"settings": {"width": "8"}},
+        {"settings": [8]},
+        {"factors": {"state": {"cart": [0, 2**70]}}},
+        {"factors": 3},
+        {"scaling": {}},
+        {"scaling": {"state": {"mean": [float("nan")], "std": [1]}}},
+        {"history": None},
+        {"name": ["SandyTransformer"]},
+    ],
+    ids=str,
+)
+def test_what_a_file_claims_is_checked(fitted, tmp_path, changes):
+    """No claim of a file takes memory or time beyond its size, and every wrong one is named with the file."""
+    path = tmp_path / "mask.safetensors"
+    fitted.save(path)
+    rewrite(path, **changes)
+    with pytest.raises(FileProblem, match=r"mask.safetensors: "):
+        load(path)
+
+
+def test_any_flipped_bit_is_noticed(fitted, tmp_path):
+    path = tmp_path / "mask.safetensors"
+    fitted.save(path)
+    whole = path.read_bytes()
+    for place in np.linspace(0, len(whole) - 1, 60).astype(int):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(FileProblem, match=r"mask.safetensors: "):
+            load(path)
+
+
+def test_the_same_training_gives_the_same_bytes(data, tmp_path):
+    for name in ("one", "two"):
+        found = SandyTransformer(**SMALL).fit(data, FACTORS, rng=np.random.default_rng(3), progress=False)
+        found.save(tmp_path / name)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    assert os.stat(tmp_path / "one").st_mode & 0o077 == 0o066 & ~current_umask()
+
+
+def current_umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
 def test_files_of_others_are_refused(fitted, tmp_path):
     path = tmp_path / "mask.safetensors"
     save_file({"x": torch.zeros(3)}, path)
-    with pytest.raises(ValueError, match="not written by counterpoint.learn"):
+    with pytest.raises(ValueError, match="counterpoint.learn did not write this file"):
         load(path)
     save_file({"x": torch.zeros(3)}, path, metadata={"counterpoint": "{"})
     with pytest.raises(ValueError, match="metadata is damaged"):

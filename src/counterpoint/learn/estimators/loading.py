@@ -4,6 +4,7 @@ from pathlib import Path
 
 from counterpoint.core.arrays import listed
 from counterpoint.core.factors import Factorization
+from counterpoint.files.recording import FileProblem
 from counterpoint.learn.estimators.action_influence import ActionInfluence
 from counterpoint.learn.estimators.estimator import NetworkEstimator
 from counterpoint.learn.estimators.input_gradient import InputGradient
@@ -34,5 +35,5 @@ def load(path: str | Path, *, factors: Factorization | None = None) -> NetworkEs
     """
     record = storage.read(path, factors=factors)
     if record.name not in ESTIMATORS:
-        raise ValueError(f"{path}: it holds a {record.name!r}; the estimators are {listed(list(ESTIMATORS))}.")
+        raise FileProblem(f"{path}: it holds a {record.name!r}; the estimators are {listed(list(ESTIMATORS))}.")
     return ESTIMATORS[record.name].from_record(record, path)

@@ -17,7 +17,9 @@ from torch import Tensor, nn
 from counterpoint.core.augment import require_generator
 from counterpoint.core.factors import Factorization
 from counterpoint.core.transitions import Transitions
+from counterpoint.files.recording import FileProblem
 from counterpoint.learn.training import storage
+from counterpoint.learn.training.bounds import no_larger_than
 from counterpoint.learn.training.fitting import History, Task, Training, minimise, seeded, split
 from counterpoint.learn.training.inputs import Batch, Scaling, require_training_data
 
@@ -153,17 +155,17 @@ class Learner(Training, ABC):
     def from_record(cls, record: storage.Record, path: str | Path) -> Self:
         """Rebuild an estimator from what was stored at ``path``."""
         if record.name != cls.__name__:
-            raise ValueError(
+            raise FileProblem(
                 f"{path}: expected a {cls.__name__}, it holds a {record.name}. Use counterpoint.learn.load."
             )
         try:
             estimator = cls(**record.settings)
-            with seeded(np.random.default_rng(0)):
+            with seeded(np.random.default_rng(0)), no_larger_than(record.weights):
                 network = estimator.build(record.factors, record.scaling)
             network.load_state_dict(record.weights)
-        except (TypeError, ValueError, RuntimeError) as error:
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
             why = " ".join(str(error).split("\n\t")[:2])
-            raise ValueError(f"{path}: its settings or weights do not make a {cls.__name__}: {why}") from error
+            raise FileProblem(f"{path}: its settings or weights do not make a {cls.__name__}: {why}") from error
         network.eval()
         return replace(estimator, fitted=Fitted(record.factors, record.scaling, network, record.history))
 

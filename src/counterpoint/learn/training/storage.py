@@ -2,14 +2,16 @@
 
 A new estimator needs nothing from here: ``NetworkEstimator.save`` and ``load`` do it. Its settings must
 be numbers, strings, bools, None, or tuples of these.
+
+The same estimator gives the same bytes. A checksum covers weights and metadata, so a file with a flipped bit is
+refused instead of being used.
 """
 
+import hashlib
 import json
-import os
 import platform
-import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,17 +19,20 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from counterpoint.core.arrays import listed
 from counterpoint.core.factors import Factorization
-from counterpoint.core.positions import Position
+from counterpoint.files.header import factors_from_json, factors_to_json
+from counterpoint.files.output import output
+from counterpoint.files.recording import FileProblem
 from counterpoint.learn.training.fitting import History
 from counterpoint.learn.training.inputs import Moments, Scaling
 
 FORMAT = 1  # raised whenever files of the old kind can no longer be read
-_KEY = "counterpoint"
+MOST = 10_000_000  # the largest whole number that a setting may be
+_KEY, _CHECKSUM = "counterpoint", "checksum"
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,16 +48,17 @@ class Record:
 
 
 def write(path: str | Path, record: Record) -> None:
-    """Write a record, first under a temporary name beside ``path``, so that no half file is ever found there."""
-    path = Path(path)
+    """Write a record. The file appears whole or not at all, and replaces one that is there."""
+    history = asdict(record.history)
+    del history["seconds"]  # the same training must give the same bytes
     text = json.dumps(
         {
             "format": FORMAT,
             "name": record.name,
             "settings": record.settings,
-            "factors": _factors_to_json(record.factors),
+            "factors": factors_to_json(record.factors),
             "scaling": asdict(record.scaling),
-            "history": asdict(record.history),
+            "history": history,
             "versions": {
                 "counterpoint": version("counterpoint-rl"),
                 "numpy": np.__version__,
@@ -62,14 +68,8 @@ def write(path: str | Path, record: Record) -> None:
         }
     )
     weights = {name: tensor.detach().clone().contiguous() for name, tensor in record.weights.items()}
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
-    try:
-        save_file(weights, temporary, metadata={_KEY: text})
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    with output(Path(path), force=True) as file:
+        file.write(save(weights, {_KEY: text, _CHECKSUM: _checksum(text, weights)}))
 
 
 def read(path: str | Path, *, factors: Factorization | None = None) -> Record:
@@ -81,7 +81,7 @@ def read(path: str | Path, *, factors: Factorization | None = None) -> Record:
 
     Raises:
         FileNotFoundError: if there is none.
-        ValueError: if it is damaged, of another kind or format, or of other factors.
+        FileProblem: if it is damaged, of another kind or format, or of other factors.
     """
     if not Path(path).is_file():
         raise FileNotFoundError(f"{path}: there is no such file.")
@@ -89,23 +89,58 @@ def read(path: str | Path, *, factors: Factorization | None = None) -> Record:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is no mapping)
-    except SafetensorError as error:
-        raise ValueError(
-            f"{path}: it is no whole safetensors file ({error}). It may be cut off, or of another kind; save it again."
+    except (SafetensorError, OSError, ValueError, TypeError, RuntimeError, KeyError) as error:
+        raise FileProblem(
+            f"{path}: this is not a complete safetensors file ({error}). It may be cut off or damaged: save it again."
         ) from error
     found = _metadata(path, metadata)
-    stored = _factors_from_json(found["factors"])
+    if _checksum(metadata[_KEY], weights) != metadata.get(_CHECKSUM, _checksum(metadata[_KEY], weights)):
+        raise FileProblem(f"{path}: its checksum does not match its contents. It is damaged: save it again.")
+    try:
+        record = _record(found, weights)
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+        raise FileProblem(f"{path}: its metadata is not valid ({error}). It is damaged: save it again.") from error
     if factors is not None:
-        require_same_factors(path, stored, factors)
-    scaling = Scaling(**{name: Moments(*map(tuple, moments.values())) for name, moments in found["scaling"].items()})
-    history = History(**_with_tuples(found["history"]))
-    return Record(found["name"], _with_tuples(found["settings"]), stored, scaling, history, weights)
+        require_same_factors(path, record.factors, factors)
+    return record
+
+
+def _record(found: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Record:
+    """Build a record from JSON values that nobody has checked yet."""
+    factors = factors_from_json(found["factors"])
+    widths = [factors.state_width, factors.action_width, factors.state_width, factors.state_width]
+    scaling = Scaling(**{name: _moments(moments) for name, moments in found["scaling"].items()})
+    if [len(getattr(scaling, part.name).mean) for part in fields(Scaling)] != widths:
+        raise ValueError("the scaling has other columns than the factors")
+    history = History(**{"seconds": 0.0, **_with_tuples(found["history"])})
+    settings = _with_tuples(found["settings"])
+    large = [name for name, value in settings.items() if isinstance(value, int) and abs(value) > MOST]
+    if large:
+        raise ValueError(f"the settings {listed(large)} are beyond {MOST:,}")
+    return Record(str(found["name"]), settings, factors, scaling, history, weights)
+
+
+def _moments(found: Mapping[str, Any]) -> Moments:
+    moments = Moments(tuple(map(float, found["mean"])), tuple(map(float, found["std"])))
+    if len(moments.mean) != len(moments.std) or not np.isfinite([*moments.mean, *moments.std]).all():
+        raise ValueError("means and standard deviations must be finite numbers, one of each for every column")
+    return moments
+
+
+def _checksum(text: str, weights: Mapping[str, Tensor]) -> str:
+    """Return a digest of the metadata and of every weight."""
+    found = hashlib.blake2b(text.encode(), digest_size=16)
+    for name in sorted(weights):
+        array = weights[name].numpy()
+        found.update(f"{name} {array.dtype} {array.shape}".encode())
+        found.update(np.ascontiguousarray(array).data)
+    return found.hexdigest()
 
 
 def require_same_factors(path: str | Path, stored: Factorization, factors: Factorization) -> None:
     """Raise unless a file's factorisation is the expected one, node by node."""
     if stored.names != factors.names:
-        raise ValueError(
+        raise FileProblem(
             f"{path}: it was fitted to the factors {listed(stored.names)}, expected {listed(factors.names)}. "
             "Fit again, or load the file of this factorisation."
         )
@@ -117,40 +152,24 @@ def require_same_factors(path: str | Path, stored: Factorization, factors: Facto
     if stored.n != factors.n or stored.derived != factors.derived:
         other.append(f"{stored.n} state factors and derived {stored.derived}, now {factors.n} and {factors.derived}")
     if other:
-        raise ValueError(f"{path}: it was fitted to another factorisation: {listed(other)}. Fit again.")
+        raise FileProblem(f"{path}: it was fitted to another factorisation: {listed(other)}. Fit again.")
 
 
 def _metadata(path: str | Path, metadata: Mapping[str, str]) -> dict[str, Any]:
-    if _KEY not in metadata:
-        raise ValueError(f"{path}: it was not written by counterpoint.learn: its metadata has no {_KEY!r}.")
+    if _KEY not in metadata or not set(metadata) <= {_KEY, _CHECKSUM}:
+        raise FileProblem(f"{path}: counterpoint.learn did not write this file: its metadata has no {_KEY!r}.")
     try:
-        found: dict[str, Any] = json.loads(metadata[_KEY])
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path}: its metadata is damaged ({error}); save it again.") from error
-    if found.get("format") != FORMAT:
-        raise ValueError(
-            f"{path}: it has format {found.get('format')!r} (written by counterpoint "
-            f"{found.get('versions', {}).get('counterpoint', 'unknown')}), expected {FORMAT}. "
+        found = json.loads(metadata[_KEY])
+    except (ValueError, RecursionError) as error:
+        raise FileProblem(f"{path}: its metadata is damaged ({error}); save it again.") from error
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        came, versions = (found.get("format"), found.get("versions")) if isinstance(found, dict) else (None, None)
+        writer = versions.get("counterpoint", "unknown") if isinstance(versions, dict) else "unknown"
+        raise FileProblem(
+            f"{path}: it has format {came!r} (written by counterpoint {writer}), expected {FORMAT}. "
             "Use the version that wrote it, or fit again."
         )
     return found
-
-
-def _factors_to_json(factors: Factorization) -> dict[str, Any]:
-    return {
-        "state": dict(factors.state),
-        "action": dict(factors.action),
-        "derived": factors.derived,
-        "context": factors.context,
-        "noise": dict(factors.noise),
-        "positions": {name: asdict(position) for name, position in factors.positions.items()},
-        "types": dict(factors.types),
-    }
-
-
-def _factors_from_json(found: dict[str, Any]) -> Factorization:
-    positions = {name: Position(**_with_tuples(place)) for name, place in found.pop("positions").items()}
-    return Factorization(**found, positions=positions)
 
 
 def _with_tuples(found: dict[str, Any]) -> dict[str, Any]:
