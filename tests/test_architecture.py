@@ -28,7 +28,10 @@ EXCEPTIONS = {("adapters/gymnasium_tasks.py", "worlds")}
 FOREIGN = {
     "numpy": None,
     "numba": {"core/kernels.py", "core/threads.py"},
-    "gymnasium": {"adapters/gymnasium.py", "adapters/sb3"},
+    "gymnasium": {"adapters/gymnasium.py", "adapters/sb3", "adapters/mujoco/", "worlds/fetch/"},
+    "gymnasium_robotics": {"worlds/fetch/"},
+    "mujoco": {"adapters/mujoco/", "worlds/fetch/"},
+    "cloudpickle": {"adapters/mujoco/"},
     "PIL": {"worlds/draw.py", "report/"},
     "pygame": {"adapters/gymnasium.py"},
     "torch": {"learn/", "adapters/sb3"},

@@ -63,7 +63,7 @@ def draw_sprites(
     sprites = _bodies(state, None)
     n = len(sprites)
     nodes: list[Point] = [(float(x), float(y)) for x, y in sprites[:, :2]]
-    canvas = _Canvas((-MARGIN, -MARGIN), (1 + MARGIN, 1 + MARGIN), size)
+    canvas = Canvas((-MARGIN, -MARGIN), (1 + MARGIN, 1 + MARGIN), size)
     canvas.box((0.5, 0.5), 0.5, 0.5, COURT, LINE)
     goals = np.zeros((0, 2)) if targets is None else np.asarray(targets, np.float64)
     if goals.ndim != 2 or goals.shape[1] != 2 or len(goals) > n:
@@ -111,7 +111,7 @@ def draw_pong(
     agent, opponent, ball = (_bodies(state, 3) * SCALE + np.outer(REST, (1, 0, 0, 0))).tolist()
     nodes: list[Point] = [(body[0], body[1]) for body in (agent, opponent, ball)]
     side, top = float(LIMIT[2, 0]), WALL + RADIUS
-    canvas = _Canvas((-side - 0.1, -top - STRIP), (side + 0.1, top + 0.25), size)
+    canvas = Canvas((-side - 0.1, -top - STRIP), (side + 0.1, top + 0.25), size)
     canvas.box((0, 0), side, top, COURT)
     for paddle, wall, colour in ((agent, -side, AGENT), (opponent, side, OPPONENT)):
         canvas.box(((wall + paddle[0]) / 2, 0), abs(wall - paddle[0]) / 2, top, (*colour, 28))
@@ -134,7 +134,7 @@ def draw_pong(
     return canvas.pixels()
 
 
-class _Canvas:
+class Canvas:
     """A sheet of paper in world coordinates, between a lower left and an upper right corner."""
 
     def __init__(self, low: Point, high: Point, size: int) -> None:
