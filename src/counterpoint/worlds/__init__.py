@@ -7,6 +7,7 @@ from counterpoint.worlds.processes import NonstationaryMP, StationaryMP
 from counterpoint.worlds.room import Room
 from counterpoint.worlds.sprites import Sprites
 from counterpoint.worlds.world import Policy, World, check_world
+from counterpoint.worlds.zoo import Zoo
 
 __all__ = [
     "NonstationaryMP",
@@ -17,6 +18,7 @@ __all__ = [
     "Sprites",
     "StationaryMP",
     "World",
+    "Zoo",
     "check_world",
     "collect",
     "place_policy",

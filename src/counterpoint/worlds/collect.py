@@ -71,7 +71,9 @@ def collect(
     arguments and same state of ``rng``, same bits.
 
     Args:
-        world: where to act. Worlds with ``noise_per_episode`` keep their noise until the episode ends.
+        world: where to act. Worlds with ``noise_per_episode`` keep their noise until the episode ends;
+            one with a method ``carry(state, action, noise, fresh) -> (B, U)`` makes part of the next noise
+            itself, such as hidden velocities.
         policy: ``(state (B, S), rng) -> action (B, A)``.
         size: number of rows, 1 or more.
         rng: drives resets, noise, policy and random cut-offs.
@@ -96,6 +98,7 @@ def collect(
     table: dict[str, list[Array]] = {}
     state, noise = world.reset(count, rng), world.noise(count, rng)
     age, scored = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    carry = getattr(world, "carry", None)
     for _ in range(-(-size // count)):
         action = np.array(policy(read_only(state), rng))
         row = Transitions.trusted(
@@ -110,6 +113,8 @@ def collect(
             over |= scored >= schedule.points
             scored[over] = 0
         fresh = world.noise(count, rng)
+        if carry is not None:
+            fresh = np.where(over[:, None], fresh, carry(state, action, noise, fresh))
         noise = np.where(over[:, None], fresh, noise) if world.noise_per_episode else fresh
         age = np.where(over, 0, age + 1)
         state = row.next_state.copy()
