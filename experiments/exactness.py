@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from counterpoint import Augmenter, Transitions, components, random_union, swap
+from counterpoint import Augmenter, Transitions
 from counterpoint.checks import Audit, audit
+from counterpoint.core.coda import propose
 from counterpoint.masks import Constant, Proximity
 from counterpoint.worlds import NonstationaryMP, Pong, Room, Sprites, collect, pong_policy, uniform_policy
 from experiments import machine, pages
@@ -55,8 +56,8 @@ def unchecked(world: Any, config: Config) -> Audit:
     rng = np.random.default_rng(config.seed + 1)
     base, donor = (data[rng.integers(len(data), size=config.counterfactuals)] for _ in range(2))
     overlaid = world.mask(base.state, base.action) | world.mask(donor.state, donor.action)
-    nodes = random_union(components(overlaid), rng)
-    return audit(swap(base, donor, nodes, world.factors)[nodes.any(axis=1)], world.step, atol=config.atol)
+    proposal, nodes = propose(base, donor, overlaid, world.factors, rng=rng)
+    return audit(proposal[nodes.any(axis=1)], world.step, atol=config.atol)
 
 
 def near(world: Any, radius: float) -> Callable[..., Any]:

@@ -19,7 +19,8 @@ from counterpoint.metrics import (
     swap_quality,
     threshold_for_miss_rate,
 )
-from counterpoint.worlds import Sprites, collect, uniform_policy
+from counterpoint.worlds import Room, Sprites, collect, uniform_policy
+from tests.examples import make_data, make_factors
 
 KINDS = st.sampled_from(EDGE_KINDS)
 
@@ -183,6 +184,41 @@ def test_no_mask_is_refuted_and_a_full_one_yields_nothing(sprites):
     assert np.isnan(full.confirmed)
     assert full.accepted == full.relative_yield == 0.0
     assert relative_yield(blind, world.mask, data, world.factors, **options) > 1.3
+
+
+def test_pairs_agree_on_the_context(rng):
+    world = Room()
+    data = collect(world, uniform_policy(world), 2000, rng)
+    blind = Constant.identity(world.factors)
+    quality = swap_quality(world.mask, world.mask, data, world.factors, step=world.step, rng=rng, pairs=1000)
+    assert (quality.confirmed, quality.accepted) == (1.0, 1.0)
+    told = swap_quality(blind, world.mask, data, world.factors, step=world.step, rng=rng, pairs=1000)
+    assert 0.3 < told.confirmed < 1.0  # the push goes to another puck, that is all
+
+
+def test_derived_columns_are_recomputed(rng):
+    def step(state, action, noise=None):
+        moved = state[:, :2] + np.hstack([action, np.zeros_like(action)])
+        return np.column_stack([moved, moved[:, 1] - moved[:, 0]])
+
+    factors = Factorization({"hand": (0,), "cup": (1,)}, {"motor": (0,)}, derived=(2,))
+    state, action = rng.random((50, 3)), rng.random((50, 1))
+    state[:, 2] = state[:, 1] - state[:, 0]
+    data = Transitions(state, action, np.zeros(50), step(state, action), np.zeros(50, bool))
+    mask = Constant.edges(factors, [("motor", "hand")])
+    options = {"rng": rng, "derive": lambda s: s[:, [1]] - s[:, [0]], "pairs": 300}
+    quality = swap_quality(mask, mask, data, factors, step=step, **options)
+    assert (quality.confirmed, quality.accepted) == (1.0, 1.0)
+    assert relative_yield(mask, mask, data, factors, **options) == 1.0
+
+
+def test_repeats_do_not_count(rng):
+    factors = make_factors(2, 0)
+    data = make_data(factors, 30, rng)
+    for state in (data.state, data.next_state):
+        state[:, :2] = 1.0  # every row agrees on the first factor, so each swap only repeats a row
+    mask = Constant.identity(factors)
+    assert swap_quality(mask, mask, data, factors, step=lambda s, a: s, rng=rng).accepted == 0.0
 
 
 def test_mistakes_are_explained(rng):

@@ -1,16 +1,16 @@
 """The runs of the experiment on learned masks: what each one fits, scores and audits."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
 
-from counterpoint import Provenance, Transitions, components, independent, learn, random_union
+from counterpoint import Transitions, independent, learn
 from counterpoint.checks import audit
-from counterpoint.core.arrays import Bools, Floats
-from counterpoint.core.coda import mixed
+from counterpoint.core.arrays import Bools, Floats, NodeSet
+from counterpoint.core.coda import propose
 from counterpoint.masks import Threshold
 from counterpoint.metrics import EDGE_KINDS, auc, average_precision, bootstrap, roc, threshold_for_miss_rate
 from counterpoint.worlds import NonstationaryMP, Pong, Sprites, StationaryMP, collect, pong_policy, uniform_policy
@@ -144,18 +144,25 @@ class Audit:
         place = world(config.world, seed, noise=False)
         data = record(config.world, seed, config.audit, np.random.default_rng([seed, 1]), noise=False)
         scores = fitted.scores(data.state, data.action, data.next_state)
-        pairs = swapped(place.mask(data.state, data.action), config.pairs, np.random.default_rng([seed, 2]))
-        proposal = mixed(data, pairs, place.factors)
-        valid = independent(place.mask(proposal.state, proposal.action), pairs.swapped)
-        return cls(place, data, fitted, scores, float((valid & pairs.swapped.any(axis=1)).mean()), config)
+        found = cls(place, data, fitted, scores, float("nan"), config)
+        proposal, nodes = found.proposed(place.mask(data.state, data.action))
+        valid = independent(place.mask(proposal.state, proposal.action), nodes)
+        return replace(found, best=float(valid.sum() / config.pairs))
+
+    def proposed(self, mask: Bools) -> tuple[Transitions, NodeSet]:
+        """Make one proposal for each of the same pairs of different rows, from the masks of all rows."""
+        rng = np.random.default_rng([FIRST_SEED + self.config.run, 2])
+        base = rng.integers(len(mask), size=self.config.pairs)
+        donor = (base + rng.integers(1, len(mask), size=self.config.pairs)) % len(mask)
+        overlaid = mask[base] | mask[donor]
+        proposal, nodes = propose(self.data[base], self.data[donor], overlaid, self.place.factors, rng=rng)
+        some = nodes.any(axis=1)
+        return proposal[some], nodes[some]
 
     def quality(self, tau: float) -> rows.Row:
         """Make one proposal per pair with the mask of a threshold, and put the accepted ones back into the world."""
-        rng = np.random.default_rng([FIRST_SEED + self.config.run, 2])
-        pairs = swapped(self.scores > tau, self.config.pairs, rng)
-        pairs = pairs[pairs.swapped.any(axis=1)]
-        proposal = mixed(self.data, pairs, self.place.factors)
-        valid = independent(Threshold(self.fitted, tau)(*inputs(self.fitted, proposal)), pairs.swapped)
+        proposal, nodes = self.proposed(self.scores > tau)
+        valid = independent(Threshold(self.fitted, tau)(*inputs(self.fitted, proposal)), nodes)
         accepted = float(valid.sum() / self.config.pairs)
         confirmed = audit(proposal[valid], self.place.step).confirmed if valid.any() else float("nan")
         return {"confirmed": confirmed, "accepted": accepted, "relative_yield": accepted / self.best}
@@ -164,13 +171,6 @@ class Audit:
 def inputs(fitted: Any, data: Transitions) -> tuple[Floats, ...]:
     """Return what a mask looks at."""
     return (data.state, data.action, data.next_state) if fitted.uses_next_state else (data.state, data.action)
-
-
-def swapped(mask: Bools, pairs: int, rng: np.random.Generator) -> Provenance:
-    """Draw pairs of different rows, and for each a random union of the components of their overlaid graphs."""
-    base = rng.integers(len(mask), size=pairs)
-    donor = (base + rng.integers(1, len(mask), size=pairs)) % len(mask)
-    return Provenance(base, donor, random_union(components(mask[base] | mask[donor]), rng))
 
 
 def swaps(found: Audit, scores: Floats, truth: Bools) -> Iterator[rows.Row]:

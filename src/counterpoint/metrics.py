@@ -16,7 +16,8 @@ from counterpoint.core.arrays import Array, Bools, Floats
 from counterpoint.core.augment import require_count, require_data, require_generator
 from counterpoint.core.coda import coda
 from counterpoint.core.factors import Factorization
-from counterpoint.core.protocols import Mask
+from counterpoint.core.pairs import drawn
+from counterpoint.core.protocols import DeriveFn, Mask
 from counterpoint.core.transitions import Transitions
 
 EdgeKind = Literal["off-diagonal", "object-object", "action-object", "all"]
@@ -209,14 +210,15 @@ def relative_yield(
     *,
     rng: np.random.Generator,
     pairs: int = 10_000,
+    derive: DeriveFn | None = None,
 ) -> float:
     """Return how many counterfactuals a mask accepts per pair, relative to the exact mask, on the same pairs."""
     base, donor = _pairs(data, factors, pairs, rng)
-    mine, best = (_accepted(base, donor, fn, factors, rng)[1].mean() for fn in (mask_fn, exact_fn))
+    mine, best = (_accepted(base, donor, fn, factors, rng=rng, derive=derive)[1].mean() for fn in (mask_fn, exact_fn))
     return float(mine / best) if best else float("nan")
 
 
-def swap_quality(
+def swap_quality(  # noqa: PLR0913
     mask_fn: Mask,
     exact_fn: Mask,
     data: Transitions,
@@ -225,8 +227,11 @@ def swap_quality(
     step: Callable[..., Array],
     rng: np.random.Generator,
     pairs: int = 10_000,
+    derive: DeriveFn | None = None,
 ) -> SwapQuality:
     """Audit a mask: make one proposal per pair, put the accepted ones into the simulator, compare the yield.
+
+    Pairs agree on the context, and what would repeat a real row does not count, as in ``Augmenter``.
 
     Args:
         mask_fn: the mask to judge.
@@ -235,11 +240,12 @@ def swap_quality(
         factors: how columns split into factors.
         step: ``(state, action) -> next_state`` or ``(state, action, noise) -> next_state``, batched.
         rng: source of randomness.
-        pairs: how many pairs of transitions to look at.
+        pairs: how many pairs of transitions to look at, at most.
+        derive: recomputes derived columns, if the factorisation has any.
     """
     base, donor = _pairs(data, factors, pairs, rng)
-    proposal, valid = _accepted(base, donor, mask_fn, factors, rng)
-    best = _accepted(base, donor, exact_fn, factors, rng)[1].mean()
+    proposal, valid = _accepted(base, donor, mask_fn, factors, rng=rng, derive=derive)
+    best = _accepted(base, donor, exact_fn, factors, rng=rng, derive=derive)[1].mean()
     share = audit(proposal[valid], step).confirmed if valid.any() else float("nan")
     return SwapQuality(share, float(valid.mean()), float(valid.mean() / best) if best else float("nan"))
 
@@ -270,19 +276,25 @@ def _counts(scores: Array, truth: Array, kind: EdgeKind) -> tuple[Array, Array, 
 def _pairs(
     data: Transitions, factors: Factorization, pairs: int, rng: np.random.Generator
 ) -> tuple[Transitions, Transitions]:
-    """Draw pairs of different rows."""
+    """Draw pairs of different rows that agree on the context."""
     require_data(data, factors)
     require_generator(rng)
     require_count("pairs", pairs)
     if len(data) < 2:
         raise ValueError("data: a swap needs two transitions, and the data holds one.")
-    base = rng.integers(len(data), size=pairs)
-    donor = (base + rng.integers(1, len(data), size=pairs)) % len(data)
-    return data[base], data[donor]
+    base, donor = drawn(data, factors, pairs, rng)
+    different = base != donor
+    if not different.any():
+        raise ValueError(f"data: no two transitions agree on the context {', '.join(factors.context)}.")
+    return data[base[different]], data[donor[different]]
 
 
 def _accepted(
-    base: Transitions, donor: Transitions, mask_fn: Any, factors: Factorization, rng: np.random.Generator
+    base: Transitions, donor: Transitions, mask_fn: Mask, factors: Factorization, **others: Any
 ) -> tuple[Transitions, Bools]:
-    proposal, _, valid = coda(base, donor, mask_fn, factors, rng=rng)
+    """Return one proposal per pair, and which ones are valid and new."""
+    proposal, _, valid = coda(base, donor, mask_fn, factors, **others)
+    for parent in (base, donor):
+        same = [getattr(parent, name) == getattr(proposal, name) for name in ("state", "action", "next_state")]
+        valid &= ~np.hstack(same).all(axis=1)
     return proposal, valid

@@ -4,7 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterpoint import Augmenter, Factorization, Transitions, coda, components, independent, swap
+from counterpoint.checks import audit
+from counterpoint.core.pairs import drawn
 from counterpoint.masks import Constant
+from counterpoint.worlds import Room, collect, uniform_policy
 from tests import reference
 from tests.examples import HashedMask, make_data, make_factors
 
@@ -138,6 +141,60 @@ def test_a_mask_may_ask_for_the_next_state(rng):
     proposal, _, _ = coda(data[:3], data[3:], Mask(), factors, rng=rng)
     for seen, expected in zip(asked, (data[:3], data[3:], proposal), strict=True):
         assert np.array_equal(seen, expected.next_state)
+
+
+def in_context(rows, rng):
+    """Two bodies and a context of three values, which ties both of them; the last column is derived."""
+    factors = Factorization({"c": (0,), "x": (1,), "y": (2,)}, {"u": (0,)}, derived=(3,), context=("c",))
+    data = make_data(factors, rows, rng)
+    for state in (data.state, data.next_state):
+        state[:, 0] = np.arange(rows) % 3
+        state[:, 3] = state[:, 1] - state[:, 2]
+    return factors, data, lambda s: s[:, [1]] - s[:, [2]]
+
+
+def test_context_and_derived_columns(rng):
+    factors, data, derive = in_context(60, rng)
+    tied = Constant.edges(factors, [("c", "x"), ("c", "y"), ("u", "x")])
+    base, donor = data[rng.integers(60, size=300)], data[rng.integers(60, size=300)]
+    made, nodes, valid = coda(base, donor, tied, factors, rng=rng, derive=derive)
+    agree = base.state[:, 0] == donor.state[:, 0]
+    assert 0.2 < agree.mean() < 0.5
+    assert np.array_equal(valid, agree)  # x and y are apart wherever the context is the same, and nowhere else
+    assert not nodes[~agree].any()
+    assert not nodes[:, 0].any()
+    for name in ("state", "next_state"):
+        assert np.array_equal(getattr(made, name)[:, 0], getattr(base, name)[:, 0])
+        assert np.array_equal(getattr(made, name)[:, [3]], derive(getattr(made, name)))
+
+
+@given(seeds, st.booleans())
+def test_the_engine_is_this_at_speed(seed, contextual):
+    """One sample per pair, the same seed: what the engine accepts is what ``coda`` calls valid, bit for bit."""
+    factors, data, derive = in_context(40, np.random.default_rng(seed))
+    if not contextual:
+        factors = Factorization({"c": (0,), "x": (1,), "y": (2,)}, {"u": (0,)}, derived=(3,))
+        data = data.replace(state=data.state + data.action * [1, 0, 0, 0])  # no two rows agree on "c"
+    mask = HashedMask(factors, 0.1)
+    fast = Augmenter(factors, mask, lambda s, a, s2: s2[:, 0], pairs=300, samples_per_pair=1, derive=derive)
+    made = fast(data, rng=np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    base, donor = drawn(data, factors, 300, rng)
+    proposal, nodes, valid = coda(data[base], data[donor], mask, factors, rng=rng, derive=derive)
+    valid &= base != donor
+    assert np.array_equal(made.base, base[valid])
+    assert np.array_equal(made.donor, donor[valid])
+    assert np.array_equal(made.swapped, nodes[valid])
+    for name in ("state", "action", "next_state"):
+        assert getattr(made.transitions, name).tobytes() == getattr(proposal, name)[valid].tobytes()
+
+
+def test_in_the_icy_room_every_valid_swap_is_right(rng):
+    world = Room()
+    data = collect(world, uniform_policy(world), 2000, rng)
+    made, _, valid = coda(data[:1000], data[1000:], world.mask, world.factors, rng=rng)
+    assert 0.3 < valid.mean() < 0.7
+    assert audit(made[valid], world.step).confirmed == 1.0
 
 
 @pytest.mark.parametrize("after", [False, True])

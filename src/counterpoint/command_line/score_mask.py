@@ -47,11 +47,11 @@ def run(given: argparse.Namespace) -> int:
     learn: Any = importlib.import_module("counterpoint.learn")
     estimator, data = learn.load(given.mask), arguments.opened(given).read().transitions
     factors, rng = estimator.learned().factors, np.random.default_rng(given.seed)
+    derive = given.derive and arguments.imported(given.derive)
     truth = _truth(given, data, factors)
     if truth is None:
         if given.tau is not None:
             raise ValueError("--tau: a threshold of yours is judged by the true edges. Give --world or --labels.")
-        derive = given.derive and arguments.imported(given.derive)
         found = learn.calibrate(estimator, data, factors, rng=rng, derive=derive, progress=sys.stderr.isatty())
         print(found)
         return 0 if found.fine else 1
@@ -60,7 +60,10 @@ def run(given: argparse.Namespace) -> int:
     scores = estimator.scores(some.state, some.action, some.next_state if estimator.uses_next_state else None)
     print(_figures(scores, truth[rows], rng))
     if given.tau is not None:
-        print("\n" + _at(given, Threshold(estimator, given.tau), scores > given.tau, truth[rows], (data, factors, rng)))
+        print(
+            "\n"
+            + _at(given, Threshold(estimator, given.tau), scores > given.tau, truth[rows], (data, factors, rng, derive))
+        )
     return 0
 
 
@@ -99,6 +102,7 @@ def _at(given: argparse.Namespace, mask_fn: Threshold, mask: Bools, truth: Bools
     text = f"at tau = {given.tau:g}\n  missed edges: {', '.join(missed)}"
     world = arguments.world(given)
     if world is not None:
-        data, factors, rng = setting
-        text += f"\n  {metrics.swap_quality(mask_fn, world.mask, data, factors, step=world.step, rng=rng)}"
+        data, factors, rng, derive = setting
+        quality = metrics.swap_quality(mask_fn, world.mask, data, factors, step=world.step, rng=rng, derive=derive)
+        text += f"\n  {quality}"
     return text

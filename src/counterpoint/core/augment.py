@@ -196,8 +196,7 @@ class Augmenter:
             require_derived(data[start : start + 65536], self.factors, self.derive)
         pair_key, union_key = rng.integers(2**64, size=2, dtype=np.uint64)
         sources = Sources(data, recipe)
-        columns = [column for name in self.factors.context for column in self.factors.state[name]]
-        groups = same_rows(data.state[:, columns])
+        groups = same_rows(data.state[:, self.factors.context_columns])
         if self.pairing == "uniform":
             return sources, uniform(groups, pair_key), union_key
         context = self.factors.nodes(*self.factors.context)

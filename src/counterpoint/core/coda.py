@@ -5,7 +5,7 @@ import numpy as np
 from counterpoint.core import kernels
 from counterpoint.core.arrays import Array, Bools, Ints, NodeSet, words
 from counterpoint.core.factors import Factorization
-from counterpoint.core.graphs import components, independent, random_union
+from counterpoint.core.graphs import Policy, components, independent, random_union
 from counterpoint.core.protocols import DeriveFn, Mask, call_derive, call_mask
 from counterpoint.core.provenance import Provenance
 from counterpoint.core.threads import run
@@ -34,13 +34,49 @@ def coda(
     Returns:
         The proposals, the swapped node sets d (B, N), and which proposals are valid (B,). Rewards of
         proposals are NaN: they are to be relabelled, never copied. Where the parents have nothing that
-        can be swapped, d is empty and the proposal is not valid.
+        can be swapped, or do not agree on the context, d is empty and the proposal is not valid.
     """
     m1, m2 = call_mask(mask_fn, base, factors), call_mask(mask_fn, donor, factors)
-    d = random_union(components(m1 | m2), rng)  # D1 ∩ D2: unions of components of the overlaid graph
-    proposal = derived(swap(base, donor, d, factors), factors, derive)
+    proposal, d = propose(base, donor, m1 | m2, factors, rng=rng, derive=derive)
     valid = independent(call_mask(mask_fn, proposal, factors), d)  # d ∈ D̃
     return proposal, d, valid & d.any(axis=1)
+
+
+def propose(
+    base: Transitions,
+    donor: Transitions,
+    overlaid: Bools,
+    factors: Factorization,
+    *,
+    rng: np.random.Generator,
+    policy: Policy | None = None,
+    derive: DeriveFn | None = None,
+) -> tuple[Transitions, NodeSet]:
+    """Propose one counterfactual for each pair of rows: Algorithm 1 up to its test.
+
+    This is where a round of Algorithm 1 is written. The engine does the same at speed, and leaves out
+    what would repeat a real row.
+
+    Args:
+        base: the transitions t1.
+        donor: the transitions t2, as many.
+        overlaid: bool (B, N, n), the masks of each pair overlaid, ``m1 | m2``.
+        factors: how columns split into factors.
+        rng: source of randomness.
+        policy: which unions of components may be swapped; ``Uniform()`` unless told otherwise.
+        derive: recomputes derived columns, if the factorisation has any.
+
+    Returns:
+        The proposals and the swapped node sets d (B, N). A set is empty where the parents have nothing
+        to exchange or do not agree on the context.
+    """
+    if len(base) != len(donor):
+        raise ValueError(f"donor: expected as many rows as base, {len(base)}, got {len(donor)}.")
+    context = factors.nodes(*factors.context)  # agrees in both parents, so its edges tie nothing together
+    labels = components(overlaid & ~context[:, None])
+    d = random_union(labels, rng, policy, fixed=context)  # D1 ∩ D2: unions of components of the overlaid graph
+    d &= (base.state == donor.state)[:, factors.context_columns].all(axis=1)[:, None]
+    return derived(swap(base, donor, d, factors), factors, derive), d
 
 
 def swap(base: Transitions, donor: Transitions, nodes: NodeSet, factors: Factorization) -> Transitions:

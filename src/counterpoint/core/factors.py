@@ -126,6 +126,11 @@ class Factorization:
         return np.isin(np.array(self.names), names)
 
     @cached_property
+    def context_columns(self) -> list[int]:
+        """State columns of the context factors, in which base and donor must agree."""
+        return [column for name in self.context for column in self.state[name]]
+
+    @cached_property
     def state_owner(self) -> Ints:
         """The node that owns each state column, (S,); -1 for derived columns."""
         return _owner(self.state, self.state_width)

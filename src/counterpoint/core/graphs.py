@@ -112,7 +112,9 @@ def independent(mask: Bools, nodes: NodeSet) -> Bools:
     return clear
 
 
-def random_union(labels: Ints, rng: np.random.Generator, policy: Policy | None = None) -> NodeSet:
+def random_union(
+    labels: Ints, rng: np.random.Generator, policy: Policy | None = None, *, fixed: NodeSet | None = None
+) -> NodeSet:
     """Draw for each row a proper union of its components, uniformly (or by another policy).
 
     A union is proper if it is neither empty nor everything. Where there is one component only there
@@ -122,6 +124,8 @@ def random_union(labels: Ints, rng: np.random.Generator, policy: Policy | None =
         labels: int (B, N), as ``components`` returns them.
         rng: source of randomness.
         policy: which unions may be drawn; ``Uniform()`` unless told otherwise.
+        fixed: bool (N,), nodes that a swap leaves as they are, such as context factors. A component of
+            such nodes alone does not count.
 
     Returns:
         bool (B, N).
@@ -137,7 +141,8 @@ def random_union(labels: Ints, rng: np.random.Generator, policy: Policy | None =
         raise ValueError(f"labels: expected integers of shape (B, N), got {labels.dtype} {labels.shape}.")
     rows, nodes = labels.shape
     policy = policy or Uniform()
-    number, sizes = overlay(labels, labels, np.zeros(labels.shape, np.bool_))
+    still = np.zeros(nodes, np.bool_) if fixed is None else fixed
+    number, sizes = overlay(labels, labels, np.ascontiguousarray(np.broadcast_to(still, labels.shape)))
     offset = np.concatenate([[0], np.cumsum(sizes > 1)])
     drawn = np.empty((offset[-1], nodes), np.bool_)
     key = rng.integers(2**64, dtype=np.uint64)

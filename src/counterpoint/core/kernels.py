@@ -40,7 +40,7 @@ def permuted(index: int, total: int, half: int, key: np.uint64) -> int:
     """Return the image of ``index`` under a keyed permutation of ``range(total)``.
 
     A Feistel network permutes numbers of ``2 * half`` bits; images outside the range are permuted
-    again until one falls inside. At most a quarter of the numbers is inside, so that is soon.
+    again until one falls inside. At least a quarter of the numbers are inside, so that is soon.
     """
     low = (np.uint64(1) << np.uint64(half)) - np.uint64(1)
     x = np.uint64(index)

@@ -11,8 +11,10 @@ import numpy as np
 
 from counterpoint.core import kernels
 from counterpoint.core.arrays import Array, Ints, NodeSet
+from counterpoint.core.factors import Factorization
 from counterpoint.core.graphs import overlay
 from counterpoint.core.threads import run
+from counterpoint.core.transitions import Transitions
 
 MOST_GRAPHS = 1024  # different graphs that are compared each with each
 
@@ -68,6 +70,15 @@ def sharing(groups: Ints, labels: Ints, context: NodeSet, key: np.uint64) -> Pai
         pairs.extend((a, a + int(b)) for b in np.flatnonzero((sizes > 1) & (groups[others] == groups[row])))
     one, other = np.array(pairs, np.int64).reshape(-1, 2).T
     return _numbered(order, np.stack([starts[one], lengths[one], starts[other], lengths[other]], axis=1), True, key)
+
+
+def drawn(data: Transitions, factors: Factorization, count: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """Draw rows (base, donor) of at most ``count`` pairs that agree on the context, no pair twice.
+
+    Like Algorithm 1, this may pair a row with itself.
+    """
+    groups = same_rows(data.state[:, factors.context_columns])
+    return uniform(groups, rng.integers(2**64, dtype=np.uint64)).draw(0, count)
 
 
 def same_rows(values: Array) -> Ints:

@@ -6,10 +6,10 @@ import numpy as np
 
 from counterpoint.core.arrays import Array, Bools, Ints, NodeSet
 from counterpoint.core.augment import Counterfactuals
-from counterpoint.core.coda import derived, swap
+from counterpoint.core.coda import propose
 from counterpoint.core.factors import Factorization
-from counterpoint.core.graphs import Policy, components, independent, random_union
-from counterpoint.core.pairs import same_rows, uniform
+from counterpoint.core.graphs import Policy, independent
+from counterpoint.core.pairs import drawn
 from counterpoint.core.protocols import DeriveFn, Mask, call_mask
 from counterpoint.core.transitions import Transitions
 
@@ -79,13 +79,11 @@ def rejected(
         policy: which unions of components to swap.
         derive: recomputes derived columns, if there are any.
     """
-    columns = [column for name in factors.context for column in factors.state[name]]
-    pairs = uniform(same_rows(data.state[:, columns]), rng.integers(2**64, dtype=np.uint64))
-    base_rows, donor_rows = pairs.draw(0, min(PAIRS, max(16, MASK_BYTES // (factors.n * (factors.n + factors.m)))))
+    most = min(PAIRS, max(16, MASK_BYTES // (factors.n * (factors.n + factors.m))))
+    base_rows, donor_rows = drawn(data, factors, most, rng)
     base, donor = data[base_rows], data[donor_rows]
     m1, m2 = call_mask(mask, base, factors), call_mask(mask, donor, factors)
-    d = random_union(components(m1 | m2), rng, policy) & ~factors.nodes(*factors.context)
-    proposal = derived(swap(base, donor, d, factors), factors, derive)
+    proposal, d = propose(base, donor, m1 | m2, factors, rng=rng, policy=policy, derive=derive)
     m = call_mask(mask, proposal, factors)
     tried = d.any(axis=1) & (base_rows != donor_rows)
     refused = np.flatnonzero(tried & ~independent(m, d))

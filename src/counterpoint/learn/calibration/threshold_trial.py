@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from counterpoint.core.arrays import Array, Bools, Floats, NodeSet
-from counterpoint.core.coda import derived, mixed
+from counterpoint.core.coda import derived, mixed, propose
 from counterpoint.core.factors import Factorization
-from counterpoint.core.graphs import components, independent, random_union
-from counterpoint.core.pairs import same_rows, uniform
+from counterpoint.core.graphs import independent
+from counterpoint.core.pairs import drawn
 from counterpoint.core.protocols import DeriveFn
 from counterpoint.core.provenance import Provenance
 from counterpoint.core.transitions import Transitions
@@ -94,17 +94,13 @@ class Trial:
     def swaps(self, tau: float) -> tuple[Swaps, Transitions]:
         """Make one proposal for each pair, and return those that the mask accepts."""
         scorer, rng = self.scorer, np.random.default_rng(self.seed)
-        same = [column for name in scorer.factors.context for column in scorer.factors.state[name]]
-        base, donor = uniform(same_rows(self.data.state[:, same]), rng.integers(2**64, dtype=np.uint64)).draw(
-            0, self.pairs
-        )
+        base, donor = drawn(self.data, scorer.factors, self.pairs, rng)
         mask = scorer.edges(self.scores, tau)
-        labels = components(mask[base] | mask[donor])
-        labels[:, scorer.context] = labels[:, [scorer.context.argmin()]]  # context goes with another node, ...
-        nodes = random_union(labels, rng) & ~scorer.context  # ... and stays
+        proposal, nodes = propose(
+            self.data[base], self.data[donor], mask[base] | mask[donor], scorer.factors, rng=rng, derive=scorer.derive
+        )
         kept = nodes.any(axis=1) & (base != donor)
-        parents = Provenance(base, donor, nodes)[kept]
-        proposal = scorer.mixed(self.data, parents)
+        parents, proposal = Provenance(base, donor, nodes)[kept], proposal[kept]
         scores = scorer(proposal)
         valid = independent(scorer.edges(scores, tau), parents.swapped)
         return Swaps(parents[valid], scores[valid]), proposal[valid]
