@@ -18,6 +18,7 @@ from stable_baselines3 import TD3
 from stable_baselines3.common.noise import NormalActionNoise
 
 import counterpoint.adapters.gymnasium
+from counterpoint import Augmenter
 from counterpoint.adapters.sb3 import CodaReplayBuffer
 from counterpoint.masks import Constant
 from counterpoint.worlds import Place, Sprites
@@ -63,8 +64,8 @@ def agent(**buffer: Any) -> TD3:
 
 def coda(mask_fn: Any) -> dict[str, Any]:
     """Return the keywords that give an agent our buffer."""
-    settings = {"factors": WORLD.factors, "mask_fn": mask_fn, "reward_fn": Place(2)}
-    return {"replay_buffer_class": CodaReplayBuffer, "replay_buffer_kwargs": settings}
+    augmenter = Augmenter(WORLD.factors, mask_fn, Place(2))
+    return {"replay_buffer_class": CodaReplayBuffer, "replay_buffer_kwargs": {"augmenter": augmenter}}
 
 
 def main() -> None:

@@ -39,7 +39,7 @@ Lines = Iterator[tuple[str, ...]]
 
 
 class Curve(NamedTuple):
-    """One run: what was measured at which steps, and the last row's figures of made rows."""
+    """One run: what was measured at which steps, and the last row's figures of counterfactual rows."""
 
     task: str
     arm: str
@@ -168,6 +168,15 @@ PARTS = (  # the page's tables: what gives their lines, and their heads
     (_claims, ("task", "at", "arm minus td3", "published", "ours", "seeds above")),
     (
         _made,
-        ("task", "arm", "made rows", "share in batches", "acceptance", "least confirmed", "model error", "time making"),
+        (
+            "task",
+            "arm",
+            "counterfactual rows",
+            "share in batches",
+            "acceptance",
+            "least confirmed",
+            "model error",
+            "time making",
+        ),
     ),
 )

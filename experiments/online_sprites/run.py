@@ -16,10 +16,11 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.noise import NormalActionNoise
 
 import counterpoint.adapters.gymnasium as worlds
-from counterpoint import learn
-from counterpoint.adapters.sb3 import CodaReplayBuffer, DynaReplayBuffer, MixedReplayBuffer
+from counterpoint import Augmenter, learn
+from counterpoint.adapters.sb3 import CodaReplayBuffer
 from counterpoint.checks import audit
 from counterpoint.masks import Constant, Threshold, Union
+from counterpoint.replay import Mixing, Rollouts
 from counterpoint.worlds import Place, Sprites, collect, uniform_policy
 from experiments import pages, rows
 
@@ -43,7 +44,7 @@ class Config:
     width: int = 256  # of both hidden layers of actor and critics
     buffer_size: int = 1_000_000
     training_length: int = 50
-    every: int = 1_000  # steps between rounds of making rows
+    every: int = 1_000  # steps between rounds of making counterfactuals
     pairs: int = 2_000
     samples_per_pair: int = 5
     rollouts: int = 1_500  # of Dyna, per round
@@ -56,7 +57,7 @@ class Config:
     estimator_rows: int = 50_000  # random transitions to pretrain a model, of which a sixth is for validation
     estimator_width: int = 512  # of the transformer of "learned" and "dyna"
     estimator_epochs: int = 60  # likewise (as in the code)
-    audit_rows: int = 2_000  # made rows that are put back into the world at each evaluation
+    audit_rows: int = 2_000  # counterfactuals that are put back into the world at each evaluation
 
     @property
     def name(self) -> str:
@@ -121,16 +122,16 @@ def buffer(config: Config) -> dict[str, Any]:
     """Return what makes an arm: the class and keywords of the agent's replay buffer."""
     if config.arm == "td3":
         return {}
-    shared = {"reward_fn": Place.named(config.task), "every": config.every, "seed": config.seed}
+    reward, mixing = Place.named(config.task), Mixing(every=config.every, seed=config.seed)
     if config.arm == "dyna":
-        model = {"forward_model": pretrained(config).predict, "starts": config.rollouts, "steps": config.rollout_steps}
-        return {"replay_buffer_class": DynaReplayBuffer, "replay_buffer_kwargs": shared | model}
+        model = Rollouts(pretrained(config).predict, reward, starts=config.rollouts, steps=config.rollout_steps)
+        return {"replay_buffer_class": CodaReplayBuffer, "replay_buffer_kwargs": {"augmenter": model, "mixing": mixing}}
     mask: Any = WORLD.mask
     if config.arm in LEARNED_MASKS:
         mask = Union(Constant.identity(WORLD.factors), Threshold(pretrained(config), threshold(config)))
-    coda = {"factors": WORLD.factors, "mask_fn": mask, "noise_key": "noise"}
-    size = {"pairs": config.pairs, "samples_per_pair": config.samples_per_pair}
-    return {"replay_buffer_class": CodaReplayBuffer, "replay_buffer_kwargs": shared | coda | size}
+    sizes = {"pairs": config.pairs, "samples_per_pair": config.samples_per_pair}
+    coda = {"augmenter": Augmenter(WORLD.factors, mask, reward, **sizes), "mixing": mixing, "noise_key": "noise"}
+    return {"replay_buffer_class": CodaReplayBuffer, "replay_buffer_kwargs": coda}
 
 
 def agent(config: Config) -> TD3:
@@ -164,7 +165,7 @@ def evaluate(policy: TD3, config: Config, step: int) -> float:
 
 
 class Measure(BaseCallback):
-    """Evaluate now and then and write a row about it, and about the rows that were made."""
+    """Evaluate now and then and write a row about it, and about the counterfactual rows."""
 
     def __init__(self, config: Config, write: rows.Write) -> None:
         super().__init__()
@@ -184,25 +185,25 @@ class Measure(BaseCallback):
         if self.config.arm in LEARNED_MASKS and step == 0:
             found["tau"] = threshold(self.config)
         held = self.model.replay_buffer  # type: ignore[attr-defined]
-        if isinstance(held, MixedReplayBuffer):
-            found |= made_figures(held, self.config, step)
+        if isinstance(held, CodaReplayBuffer):
+            found |= counterfactual_figures(held, self.config, step)
         now = perf_counter()
         self.evaluating += now - start
         self.write(**found, seconds=now - self.start, evaluating=self.evaluating)
 
 
-def made_figures(held: MixedReplayBuffer, config: Config, step: int) -> dict[str, float]:
-    """Return figures of the made rows, and what the world says of some of them.
+def counterfactual_figures(held: CodaReplayBuffer, config: Config, step: int) -> dict[str, float]:
+    """Return figures of the counterfactual rows, and what the world says of some of them.
 
     ``confirmed`` is the share that comes out of the world as stored, with its noise. A model's rows have no noise:
     for these ``model_error`` is the mean absolute difference from the world without noise.
     """
-    made = held.made
-    found = {"made": len(made.ring), "share": made.share, "acceptance": made.acceptance, "making": made.seconds}
-    if not len(made.ring):
+    rows = held.counterfactual
+    found = {"made": len(rows.ring), "share": rows.share, "acceptance": rows.acceptance, "making": rows.seconds}
+    if not len(rows.ring):
         return found
     rng = np.random.default_rng([config.seed, step, 2])
-    some = made.ring.take(rng.integers(len(made.ring), size=config.audit_rows))
+    some = rows.ring.take(rng.integers(len(rows.ring), size=config.audit_rows))
     found |= {"made_reward": some.reward.mean(), "real_reward": held.rewards[: held.size()].mean()}
     if some.noise is None:
         return found | {"model_error": np.abs(WORLD.step(some.state, some.action) - some.next_state).mean()}

@@ -15,6 +15,7 @@ from stable_baselines3 import SAC
 
 from counterpoint.adapters.sb3 import CodaReplayBuffer
 from counterpoint.checks import audit
+from counterpoint.replay import Mixing
 from experiments import pages, rows
 from experiments.online_sprites import report, run
 
@@ -149,14 +150,17 @@ def test_a_report_on_nothing_says_what_to_do(tmp_path):
         report.write(tmp_path, run.ARMS)
 
 
-def test_the_example_makes_true_rows():
+def test_the_example_makes_true_counterfactuals():
     spec = importlib.util.spec_from_file_location("online_sb3", ROOT / "examples" / "online_sb3.py")
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
     env = gymnasium.wrappers.TimeLimit(example.Push(), 50)
-    settings = {"replay_buffer_class": CodaReplayBuffer, "replay_buffer_kwargs": {**example.coda, "every": 500}}
+    settings = {
+        "replay_buffer_class": CodaReplayBuffer,
+        "replay_buffer_kwargs": {**example.coda, "mixing": Mixing(every=500)},
+    }
     agent = SAC("MlpPolicy", env, **settings, device="cpu", buffer_size=2000, learning_starts=2000, seed=0).learn(1500)
-    made = agent.replay_buffer.made_transitions()
+    made = agent.replay_buffer.counterfactual_transitions()
     assert len(made) > 3000
 
     def physics(states, actions):

@@ -1,25 +1,13 @@
-"""Transitions for agents of Stable-Baselines3: handed over at once, or made while the agent learns.
-
-``to_sb3_buffer`` fills a plain buffer. ``CodaReplayBuffer`` and ``DynaReplayBuffer`` make rows as real ones come
-in, and ``LogMadeRows`` writes figures about them to the agent's logger.
-"""
+"""Transitions handed over to an agent of Stable-Baselines3 at once, in a plain replay buffer."""
 
 from typing import Any
 
-import numpy as np
+from stable_baselines3.common.buffers import ReplayBuffer
 
-from counterpoint.adapters.sb3_buffers import CodaReplayBuffer, DynaReplayBuffer, MixedReplayBuffer
-from counterpoint.adapters.sb3_logging import LogMadeRows
+from counterpoint.adapters.sb3.doors import action_scale
 from counterpoint.core.augment import Counterfactuals
 from counterpoint.core.transitions import Transitions
 from counterpoint.files.recording import Recording
-
-try:
-    from stable_baselines3.common.buffers import ReplayBuffer
-except ImportError as error:
-    raise ImportError("Agents need Stable-Baselines3: pip install counterpoint-rl[sb3]") from error
-
-__all__ = ["CodaReplayBuffer", "DynaReplayBuffer", "LogMadeRows", "MixedReplayBuffer", "to_sb3_buffer"]
 
 
 def to_sb3_buffer(
@@ -52,18 +40,15 @@ def to_sb3_buffer(
             raise ValueError(f"{name}: the data has {array.shape[1]} columns, its space needs {target.shape[2:]}.")
     filled = slice(0, len(rows))
     buffer.observations[filled, 0], buffer.next_observations[filled, 0] = rows.state, rows.next_state
-    buffer.actions[filled, 0] = _scaled(rows.action, action_space)
+    buffer.actions[filled, 0] = _scaled(rows.action, action_space, buffer.actions.dtype)
     buffer.rewards[filled, 0], buffer.dones[filled, 0] = rows.reward, rows.terminated
     buffer.pos, buffer.full = len(rows) % room, len(rows) == room
     return buffer
 
 
-def _scaled(action: Any, space: Any) -> Any:
+def _scaled(action: Any, space: Any, dtype: Any) -> Any:
     """Scale actions as the agents do before they store them."""
-    if not hasattr(space, "low"):  # numbered actions
-        return action
-    low, high = space.low, space.high
-    if (action < low).any() or (action > high).any():
+    scale = action_scale(space, dtype)
+    if (action < scale.low).any() or (action > scale.high).any():
         raise ValueError("action: some lie outside the bounds of the action space. Clip them, or correct the space.")
-    bounded = np.isfinite(low) & np.isfinite(high)
-    return np.where(bounded, 2.0 * (action - low) / np.where(bounded, high - low, 1.0) - 1.0, action)
+    return scale.stored(action)

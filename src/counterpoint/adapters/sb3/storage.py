@@ -1,0 +1,63 @@
+"""Replay buffers in files: plain arrays, no pickle, complete or not there."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from counterpoint.core.arrays import Array, listed
+from counterpoint.files.npz import read_arrays
+from counterpoint.files.output import output
+from counterpoint.files.recording import FileProblem
+from counterpoint.files.scanning import reading
+from counterpoint.replay import CounterfactualRows
+
+COUNTERFACTUAL = "counterfactual_"  # begins the names of that half's arrays in a file
+PLACES = "places"
+
+
+def save(
+    path: str | os.PathLike[str], real: Mapping[str, Array], places: list[int], rows: CounterfactualRows, *, size: int
+) -> None:
+    """Write both halves of a buffer to an ``.npz`` file, the state of the generator included.
+
+    Args:
+        path: where to.
+        real: the arrays of the real half by name, with rows first.
+        places: numbers that say where the next rows go.
+        rows: the counterfactual half.
+        size: how many rows of the real half are filled.
+    """
+    arrays = {name: array[:size] for name, array in real.items()}
+    arrays |= {f"{COUNTERFACTUAL}{name}": array for name, array in rows.arrays().items()}
+    room = len(next(iter(real.values())))
+    with output(Path(path), force=True) as file:
+        np.savez(file, allow_pickle=False, **{PLACES: np.array([room, *places])}, **arrays)
+
+
+def load(path: str | os.PathLike[str], real: Mapping[str, Array], rows: CounterfactualRows) -> tuple[int, list[int]]:
+    """Read what ``save`` wrote into the arrays of the real half and into an empty counterfactual half.
+
+    Returns:
+        How many rows of the real half are filled, and its places.
+
+    Raises:
+        FileProblem: if the file is damaged or another buffer's; the real half stays as it was.
+    """
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"{path}: there is no such file.")
+    with reading(str(path)):
+        stored = read_arrays(Path(path))
+        room, *places = (int(value) for value in stored.pop(PLACES))
+        mine = [name for name in stored if name.startswith(COUNTERFACTUAL)]
+        rows.restore({name.removeprefix(COUNTERFACTUAL): stored.pop(name) for name in mine})
+        if set(stored) != set(real):
+            raise FileProblem(f"it has {listed([*stored])}; this buffer has {listed([*real])}.")
+        for name, array in stored.items():
+            there, here = (room, *array.shape[1:]), real[name].shape
+            if there != here:
+                raise FileProblem(f"{name} has room for {there}, this buffer for {here}.")
+    for name, array in stored.items():
+        real[name][: len(array)] = array
+    return len(next(iter(stored.values()))), places

@@ -1,0 +1,88 @@
+"""A buffer in a file: it goes on as if nothing had happened, and a bad file changes nothing."""
+
+import errno
+import os
+
+import numpy as np
+import pytest
+
+pytest.importorskip("stable_baselines3")
+
+from tests.adapters.sb3.environments import coda, filled, td3
+
+
+def test_save_and_load(tmp_path):
+    buffer, other = filled(noise_key="noise"), filled(0, noise_key="noise")
+    buffer.save(tmp_path / "buffer.npz")
+    other.load(tmp_path / "buffer.npz")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["buffer.npz"]
+    for name in ("state", "action", "reward", "next_state", "noise"):
+        for half in ("real_transitions", "counterfactual_transitions"):
+            np.testing.assert_array_equal(getattr(getattr(buffer, half)(), name), getattr(getattr(other, half)(), name))
+    samples = []
+    for each in (buffer, other):
+        np.random.seed(0)  # noqa: NPY002 (the real half is drawn by Stable-Baselines3, from the global state)
+        samples.append(each.sample(100).observations.numpy())
+    np.testing.assert_array_equal(*samples)
+
+
+def test_a_full_ring_is_loaded_in_place(tmp_path):
+    buffer, other = filled(700, buffer_size=500), filled(0, buffer_size=500)
+    buffer.save(tmp_path / "buffer.npz")
+    other.load(tmp_path / "buffer.npz")
+    assert (other.pos, other.full) == (buffer.pos, True)
+    np.testing.assert_array_equal(other.observations, buffer.observations)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"buffer_size": 50}, r"has room for \(\d+, 1, 16\), this buffer for \(50, 1, 16\)"),
+        (coda(capacity=10), "room for 4000000 counterfactual rows, this buffer has room for 10"),
+        ({"noise_key": "noise"}, "this buffer has .*noise"),
+    ],
+)
+def test_a_file_of_another_buffer_is_refused(tmp_path, settings, message):
+    filled(200).save(tmp_path / "buffer.npz")
+    other = filled(0, **settings)
+    with pytest.raises(ValueError, match=rf"buffer.npz: .*{message}"):
+        other.load(tmp_path / "buffer.npz")
+    assert (other.pos, other.observations.any(), len(other.counterfactual.ring)) == (0, False, 0)
+
+
+def test_a_truncated_file_is_refused_and_the_buffer_stays(tmp_path):
+    path, buffer = tmp_path / "buffer.npz", filled(200)
+    buffer.save(path)
+    before = buffer.observations.copy()
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ValueError, match=r"buffer.npz: it is damaged, incomplete"):
+        buffer.load(path)
+    np.testing.assert_array_equal(buffer.observations, before)
+    with pytest.raises(FileNotFoundError, match="there is no such file"):
+        buffer.load(tmp_path / "other.npz")
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
+    path, buffer = tmp_path / "buffer.npz", filled(200)
+    buffer.save(path)
+    before = path.read_bytes()
+
+    def refuse(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "write", refuse)
+    with pytest.raises(ValueError, match=r"buffer.npz: not written, the disk is full"):
+        buffer.save(path)
+    monkeypatch.undo()
+    assert [each.name for each in tmp_path.iterdir()] == ["buffer.npz"]
+    assert path.read_bytes() == before
+
+
+def test_stable_baselines_own_saving_works_too(tmp_path):
+    agent = td3().learn(250)
+    agent.save_replay_buffer(tmp_path / "buffer")
+    other = td3()
+    other.load_replay_buffer(tmp_path / "buffer")
+    before, after = agent.replay_buffer.counterfactual_transitions(), other.replay_buffer.counterfactual_transitions()
+    np.testing.assert_array_equal(before.state, after.state)
+    other.learn(50, reset_num_timesteps=False)
