@@ -18,7 +18,8 @@ from counterpoint.core.transitions import Transitions
 from counterpoint.learn.training.fitting import flushed_denormals
 from counterpoint.learn.training.inputs import Batch, Moments, Scaling, Target, require_inputs
 from counterpoint.learn.training.learner import Learner, require_choice, require_counts
-from counterpoint.replay import DrawActions, Imagine
+from counterpoint.replay import Rollouts
+from counterpoint.replay.rollouts import DrawActions
 
 _CHUNK = 4096  # rows that are predicted at once
 _WIDEST, _NARROWEST = 0.5, -10.0  # logarithms of variances, where their learned bounds begin
@@ -134,8 +135,9 @@ class DynamicsEnsemble(Learner):
         parts: list[Transitions] = []
         while (missing := size - sum(map(len, parts))) > 0:
             starts = -(-missing // steps)
-            imagine = Imagine(model, draw_actions or uniform, reward_fn, terminal_fn, starts=starts, steps=steps)
-            parts.append(imagine(data, rng).rows)
+            sizes = {"starts": starts, "steps": steps}
+            imagine = Rollouts(model, reward_fn, terminal_fn, **sizes, draw_actions=draw_actions or uniform)
+            parts.append(imagine(data, rng=rng))
         return Transitions.concat(*parts)[:size]
 
     def disagreement(self, state: Array, action: Array, /) -> Floats:
