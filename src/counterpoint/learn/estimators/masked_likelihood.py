@@ -20,6 +20,7 @@ from counterpoint.learn.training.stages import GENTLE, in_stages
 
 _CHUNK = 4096  # rows that are judged at once
 _TOLERATED = 0.25  # share of the usual error up to which a difference is none
+_FEWEST_RARE = 5  # held-out rows that the bound of ordinary likelihoods rests on, at least
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +60,7 @@ class MaskedLikelihood(NetworkEstimator):
             the model claims at most; smaller than its real errors, every score is noise.
         worst: share of rows that count as badly predicted; interactions are rare and are among them.
         oversample: share of the rows of later stages that are drawn from the worst; 0 treats all alike.
-        surprise: share of held-out rows whose likelihood counts as extraordinary.
+        surprise: share of held-out rows whose likelihood counts as extraordinary, five rows at least.
         epochs, batch_size, ...: see ``NetworkEstimator``.
 
     Time: training and scoring are linear in the rows. For each row training takes N·n messages and 1.5 n
@@ -112,7 +113,8 @@ class MaskedLikelihood(NetworkEstimator):
         more = partial(self._with_more_of_the_worst, network, task) if self.oversample else None
         history = in_stages(network, partial(self.loss, network), task, stages=GENTLE, rows=more)
         network.tolerance.copy_(_TOLERATED * network.judge(task.validation)[1].mean(1, keepdim=True))
-        network.usual.copy_(network.judge(task.validation)[0].quantile(self.surprise, dim=1))
+        rare = min(1.0, max(self.surprise, _FEWEST_RARE / len(task.validation)))  # one odd row alone decides nothing
+        network.usual.copy_(network.judge(task.validation)[0].quantile(rare, dim=1))
         return history
 
     def edges(self, network: "MaskedNetwork", batch: Batch) -> Tensor:
