@@ -7,7 +7,7 @@ import pytest
 
 from counterpoint import Factorization, Provenance, Transitions
 from counterpoint.learn import Calibration, calibrate
-from counterpoint.learn.calibration.motion_alone import Baseline
+from counterpoint.learn.calibration.motion_alone import MotionAlone
 from counterpoint.learn.calibration.plausibility import implausible
 from counterpoint.learn.calibration.reliability import (
     Curve,
@@ -320,7 +320,7 @@ def test_a_baseline_knows_what_moves_a_factor_always(rng):
     after = np.stack([state[:, 0] + motor[:, 0], state[:, 1] + np.where(near, 0.5, 0.1 * state[:, 2]), state[:, 2]], 1)
     factors = Factorization.blocks(state={"arm": 1, "ball": 2}, action={"motor": 1})
     data = Transitions(state, motor, np.zeros(2000), after, np.zeros(2000, bool))
-    baseline = Baseline.fit(data, factors, rng)
+    baseline = MotionAlone.fit(data, factors, rng)
     np.testing.assert_array_equal(baseline.always, [[False, False], [False, False], [True, False]])
     off = baseline.residual(data)
     assert np.median(off[near, 1]) > 20 * np.median(off[~near, 1])
@@ -335,7 +335,7 @@ def test_what_a_policy_looks_at_is_not_what_moves_a_factor(rng):
     action = np.tanh(2.0 * (state[:, 1:] - state[:, :1])) + 0.01 * rng.normal(size=(1500, 1))
     next_state = state + np.concatenate([0.3 * action, 0.1 * np.sin(3.0 * state[:, 1:])], axis=1)
     data = Transitions(state, action, np.zeros(1500), next_state, np.zeros(1500, bool))
-    always = Baseline.fit(data, factors, rng).always
+    always = MotionAlone.fit(data, factors, rng).always
     np.testing.assert_array_equal(always, [[False, False], [False, False], [True, False]])
 
 

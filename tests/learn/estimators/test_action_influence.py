@@ -9,7 +9,7 @@ import torch
 
 from counterpoint import Factorization, Transitions
 from counterpoint.learn import ActionInfluence
-from counterpoint.learn.networks.densities import Mixture, kl_to_mixture
+from counterpoint.learn.networks.densities import GaussianMixture, kl_to_mixture
 from counterpoint.learn.networks.layers import SELF
 from counterpoint.masks import And, Constant, Threshold, Union
 from tests.learn.estimators.test_estimator import make_data
@@ -65,9 +65,11 @@ def test_the_mean_over_actions_is_the_mean_of_the_pointwise_scores(fitted):
             network.encode(replace(batch, state=batch.state.expand(17, -1), action=actions)).total
         )
         mean, log_std = predicted.mean[0, :, 0], predicted.log_std[0, :, 0]
-        everything = Mixture(torch.full((17,), -math.log(17.0)), mean, log_std)
+        everything = GaussianMixture(torch.full((17,), -math.log(17.0)), mean, log_std)
         each = [
-            kl_to_mixture(Mixture(torch.zeros(1), mean[k : k + 1], log_std[k : k + 1]), everything, torch.ones(1))
+            kl_to_mixture(
+                GaussianMixture(torch.zeros(1), mean[k : k + 1], log_std[k : k + 1]), everything, torch.ones(1)
+            )
             for k in range(17)
         ]
     assert found == pytest.approx(float(torch.stack(each).mean()), rel=1e-3, abs=1e-5)

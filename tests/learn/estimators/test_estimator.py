@@ -12,7 +12,8 @@ from torch import nn
 
 from counterpoint import Factorization, Transitions
 from counterpoint.learn import NetworkEstimator
-from counterpoint.learn.training.inputs import Batch, Scaling, Tokens, node_columns
+from counterpoint.learn.training.scaling import ScaledBatch, Scaling
+from counterpoint.learn.training.tokens import Tokens, node_columns
 
 FACTORS = Factorization.blocks(state={"cart": 2, "pole": 1, "goal": 1}, action={"push": 1})
 
@@ -90,7 +91,7 @@ def test_scores_work_in_chunks_and_on_no_rows(rng, monkeypatch):
     data = make_data(rng)
     fitted = Looking().fit(data, FACTORS, rng=rng, progress=False)
     whole = fitted.scores(data.state, data.action, data.next_state)
-    monkeypatch.setattr("counterpoint.learn.estimators.estimator._CHUNK_TOKENS", 28)
+    monkeypatch.setattr("counterpoint.learn.estimators.estimator._BATCH_TOKENS", 28)
     np.testing.assert_array_equal(whole, fitted.scores(data.state, data.action, data.next_state))
     assert fitted.scores(data.state[:0], data.action[:0], data.next_state[:0]).shape == (0, 4, 3)
 
@@ -122,7 +123,7 @@ def test_what_is_scored_is_checked(rng, change, message):
 
 
 def test_too_little_data_is_refused(rng):
-    with pytest.raises(ValueError, match="60 transitions are too little .* at least 100"):
+    with pytest.raises(ValueError, match="60 transitions are too few .* at least 100"):
         Linear().fit(make_data(rng, rows=60), FACTORS, rng=rng)
 
 
@@ -238,9 +239,9 @@ def test_node_columns():
     assert node_columns(RAGGED).tolist() == [4, 1, 0, 2, 3, 7, 6, 8]
 
 
-def test_chunks_cover_a_batch():
-    batch = Batch(torch.arange(7.0)[:, None], torch.zeros(7, 0))
-    assert [part.state.flatten().tolist() for part in batch.chunks(3)] == [[0, 1, 2], [3, 4, 5], [6]]
+def test_batches_cover_a_batch():
+    batch = ScaledBatch(torch.arange(7.0)[:, None], torch.zeros(7, 0))
+    assert [one.state.flatten().tolist() for one in batch.batches(3)] == [[0, 1, 2], [3, 4, 5], [6]]
 
 
 def test_replacing_settings_keeps_the_weights(rng):

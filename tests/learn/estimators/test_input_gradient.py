@@ -11,7 +11,7 @@ from counterpoint.checks import check_mask_fn
 from counterpoint.learn import InputGradient, load
 from counterpoint.learn.estimators.input_gradient import ForwardEnsemble, predict
 from counterpoint.learn.networks.layers import SELF
-from counterpoint.learn.training.inputs import Batch, Scaling
+from counterpoint.learn.training.scaling import ScaledBatch, Scaling
 from counterpoint.masks import Threshold
 from tests.learn.estimators import test_action_influence
 from tests.learn.estimators.test_estimator import make_data
@@ -64,7 +64,7 @@ def test_gradients_are_those_of_finite_differences(rng, factors):
             moved = [inputs.clone(), inputs.clone()]
             moved[0][:, column] += 1e-3
             moved[1][:, column] -= 1e-3
-            high, low = (predict(model, Batch(x[:, :width], x[:, width:])) for x in moved)
+            high, low = (predict(model, ScaledBatch(x[:, :width], x[:, width:])) for x in moved)
             for target, own in enumerate(factors.state.values()):
                 expected[:, owner, target] += ((high - low)[target, :, : len(own)] / 2e-3).abs().sum(-1)
     torch.testing.assert_close(found, expected, rtol=2e-2, atol=2e-3)

@@ -11,9 +11,9 @@ from counterpoint.checks import check_mask_fn
 from counterpoint.core.positions import Position
 from counterpoint.learn import MaskedLikelihood, load
 from counterpoint.learn.networks.layers import SELF
-from counterpoint.learn.networks.message_passing import Messages, Trunk, network_for, without
+from counterpoint.learn.networks.message_passing import MessageNetwork, TrunkNetwork, network_for, without
 from counterpoint.learn.networks.relations import Relations
-from counterpoint.learn.training.inputs import Batch, Scaling
+from counterpoint.learn.training.scaling import ScaledBatch, Scaling
 from counterpoint.masks import Threshold
 from tests.learn.estimators.test_estimator import FACTORS, make_data
 from tests.learn.estimators.test_sandy import EDGES, ONE_WAY, one_way
@@ -37,7 +37,7 @@ def batch_of(rng, factors, rows=6):
 @NETWORKS
 def test_the_kind_of_network_follows_from_the_factors(rng, factors):
     scaling, _ = batch_of(rng, factors)
-    assert isinstance(network_for(factors, scaling, 3, 8), Trunk if factors is ONE_WAY else Messages)
+    assert isinstance(network_for(factors, scaling, 3, 8), TrunkNetwork if factors is ONE_WAY else MessageNetwork)
 
 
 @NETWORKS
@@ -50,9 +50,11 @@ def test_a_source_that_is_left_out_is_not_seen(rng, factors):
     other = batch.state.clone()
     other[:, :2] = torch.randn(len(other), 2)
     source = torch.zeros(len(other), dtype=torch.long)
-    first, second = (network.head(without(network.encode(b), source)) for b in (batch, Batch(other, batch.action)))
+    first, second = (
+        network.head(without(network.encode(b), source)) for b in (batch, ScaledBatch(other, batch.action))
+    )
     torch.testing.assert_close(first[1:], second[1:], rtol=1e-4, atol=1e-5)
-    told, changed = (network.head(network.encode(b).total) for b in (batch, Batch(other, batch.action)))
+    told, changed = (network.head(network.encode(b).total) for b in (batch, ScaledBatch(other, batch.action)))
     assert (told - changed)[1:].abs().max() > 1e-3
 
 
@@ -63,7 +65,7 @@ def test_messages_treat_factors_of_a_type_alike(rng):
     same = replace(scaling, state=replace(scaling.state, mean=(0.0,) * 4, std=(1.0,) * 4))
     network = network_for(factors, same, 3, 8)
     network.relations.nodes.rank = torch.zeros_like(network.relations.nodes.rank)
-    exchanged = Batch(batch.state[:, [2, 3, 0, 1]], batch.action)
+    exchanged = ScaledBatch(batch.state[:, [2, 3, 0, 1]], batch.action)
     first, second = (network.head(network.encode(b).total) for b in (batch, exchanged))
     torch.testing.assert_close(first, second.flip(0), rtol=1e-4, atol=1e-5)
 
@@ -107,7 +109,7 @@ def test_a_redrawn_source_is_the_mean_over_its_values(rng):
     each = []
     for drawn in network.drawn:
         action = drawn[4:].expand(len(batch), 1)
-        predicted = network.densities(network.encode(Batch(batch.state, action)).total)
+        predicted = network.densities(network.encode(ScaledBatch(batch.state, action)).total)
         each.append(predicted.log_prob(value, real).exp())
     found = network.redrawn(batch, 3).log_prob(value, real).exp()
     torch.testing.assert_close(found, torch.stack(each).mean(0))
@@ -185,7 +187,7 @@ def test_a_component_that_drifted_away_does_no_harm(rng, factors):
     data = make_data(rng, factors=factors)
     fitted = TINY.fit(data, factors, rng=rng, progress=False)
     with torch.no_grad():
-        fitted.learned().network.network.last.bias.fill_(80.0)
+        list(fitted.learned().network.network.last.parameters())[-1].fill_(80.0)  # the bias
     assert np.isfinite(fitted.scores(data.state, data.action, data.next_state)).all()
 
 

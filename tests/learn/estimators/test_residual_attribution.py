@@ -11,7 +11,7 @@ from counterpoint.core.positions import Position
 from counterpoint.learn import ResidualAttribution, load
 from counterpoint.learn.estimators.residual_attribution import Attribution
 from counterpoint.learn.networks.features import Nodes
-from counterpoint.learn.training.inputs import Scaling
+from counterpoint.learn.training.scaling import Scaling
 from counterpoint.masks import Threshold
 
 REACH = 0.05
@@ -261,7 +261,7 @@ def test_it_says_what_is_wrong(beads):
         ResidualAttribution(width=0)
     with pytest.raises(ValueError, match="surprise and sparsity: expected a positive number.*got 0.0"):
         ResidualAttribution(surprise=0.0)
-    with pytest.raises(ValueError, match="50 transitions are too little"):
+    with pytest.raises(ValueError, match="50 transitions are too few"):
         ResidualAttribution().fit(beads.data(50, 0), beads.factors, rng=np.random.default_rng(0))
     lonely = Factorization.blocks(state={"all": 6})
     data = beads.data(200, 0).replace(action=np.zeros((200, 0)))

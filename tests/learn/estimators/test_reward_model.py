@@ -58,7 +58,7 @@ def test_the_end_of_an_episode_is_predicted_as_a_flag():
 def test_chunks_do_not_matter(fitted, monkeypatch):
     data = recorded(np.random.default_rng(1), scored, rows=100)
     whole = fitted(data.state, data.action, data.next_state)
-    monkeypatch.setattr("counterpoint.learn.estimators.reward_model._CHUNK", 7)
+    monkeypatch.setattr("counterpoint.learn.estimators.reward_model._BATCH", 7)
     np.testing.assert_array_equal(fitted(data.state, data.action, data.next_state), whole)
 
 

@@ -7,7 +7,7 @@ import torch
 from counterpoint import Augmenter, Factorization, Transitions
 from counterpoint.checks import check_mask_fn
 from counterpoint.learn import SandyMixture, SandyTransformer
-from counterpoint.learn.training.inputs import Scaling
+from counterpoint.learn.training.scaling import Scaling
 from counterpoint.masks import Threshold
 from tests.examples import first_column
 from tests.learn.estimators.test_estimator import make_data

@@ -8,7 +8,7 @@ import torch
 from counterpoint.learn.networks.densities import (
     OUTLIER_STD,
     OUTLIER_WEIGHT,
-    Mixture,
+    GaussianMixture,
     blend,
     gaussian_kl,
     kl_to_mixture,
@@ -20,7 +20,7 @@ def random_mixture(seed, components=3, columns=2, rows=(4, 5)):
     draw = torch.Generator().manual_seed(seed)
     weight = torch.randn(*rows, components, generator=draw).log_softmax(-1)
     mean, log_std = torch.randn(2, *rows, components, columns, generator=draw)
-    return Mixture(weight, mean, 0.3 * log_std - 0.5)
+    return GaussianMixture(weight, mean, 0.3 * log_std - 0.5)
 
 
 def normal(mixture, k):
@@ -98,12 +98,12 @@ def test_a_blend_has_the_mean_density():
 def test_the_divergence_to_a_mixture_lies_between_its_bounds():
     """Components that lie apart: KL to the mixture is the logarithm of their number."""
     mean = 100.0 * torch.arange(5.0).reshape(1, 5, 1)
-    everything = Mixture(torch.full((1, 5), -math.log(5.0)), mean, torch.zeros(1, 5, 1))
+    everything = GaussianMixture(torch.full((1, 5), -math.log(5.0)), mean, torch.zeros(1, 5, 1))
     one = everything.component(2)
     lower_is_lower = 0.5 * (1.0 - math.log(2.0)) / 2.0  # half the gap of the product bound, in one dimension
     found = kl_to_mixture(one, everything, torch.ones(1)).item()
     assert found == pytest.approx(math.log(5.0) - lower_is_lower, abs=1e-4)
-    same = Mixture(torch.full((1, 5), -math.log(5.0)), torch.zeros(1, 5, 1), torch.zeros(1, 5, 1))
+    same = GaussianMixture(torch.full((1, 5), -math.log(5.0)), torch.zeros(1, 5, 1), torch.zeros(1, 5, 1))
     assert kl_to_mixture(one._replace(mean=torch.zeros(1, 1, 1)), same, torch.ones(1)).item() == pytest.approx(0.0)
 
 

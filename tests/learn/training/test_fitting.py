@@ -8,16 +8,16 @@ import pytest
 import torch
 from torch import nn
 
-from counterpoint.learn.training.fitting import Task, Training, flushed_denormals, minimise, seeded, split
-from counterpoint.learn.training.inputs import Batch
+from counterpoint.learn.training.fitting import Training, TrainingTask, flushed_denormals, minimise, seeded, split
+from counterpoint.learn.training.scaling import ScaledBatch
 from tests.learn.estimators.test_estimator import FACTORS, Linear, make_data
 
 
 def line_task(rng, **settings):
     """Find the slope of a line."""
     x = torch.from_numpy(rng.normal(size=(200, 1)).astype(np.float32))
-    batch = Batch(x, x[:, :0], 3 * x, 2 * x)
-    return Task(batch[:150], batch[150:], Training(**settings), rng, progress=False)
+    batch = ScaledBatch(x, x[:, :0], 3 * x, 2 * x)
+    return TrainingTask(batch[:150], batch[150:], Training(**settings), rng, progress=False)
 
 
 def squared(network):
@@ -135,7 +135,9 @@ def test_several_threads_give_the_same_weights_every_time(rng):
 
     def fitted():
         network = Shared()
-        task = Task(Batch(x, x[:, :0], x, x), Batch(x, x[:, :0], x, x), Training(epochs=3), np.random.default_rng(0))
+        task = TrainingTask(
+            ScaledBatch(x, x[:, :0], x, x), ScaledBatch(x, x[:, :0], x, x), Training(epochs=3), np.random.default_rng(0)
+        )
         minimise(network, loss(network), replace(task, progress=False))
         return network.weight.detach()
 

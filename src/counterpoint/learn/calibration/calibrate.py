@@ -17,10 +17,10 @@ from counterpoint.core.coda import require_derived
 from counterpoint.core.factors import Factorization
 from counterpoint.core.protocols import DeriveFn
 from counterpoint.core.transitions import Transitions
-from counterpoint.learn.calibration.motion_alone import Baseline
+from counterpoint.learn.calibration.motion_alone import MotionAlone
 from counterpoint.learn.calibration.plausibility import Forward, implausible
 from counterpoint.learn.calibration.reliability import Swaps, first_curve
-from counterpoint.learn.calibration.threshold_trial import Scorer, Trial, glued_scores, hiding_scores
+from counterpoint.learn.calibration.threshold_trial import Scorer, ThresholdTrial, glued_scores, hiding_scores
 from counterpoint.learn.calibration.unexplained import Ordinary
 from counterpoint.learn.calibration.verdict import LEAST_YIELD, Calibration, Point, weigh
 from counterpoint.learn.estimators.estimator import Estimator
@@ -92,7 +92,7 @@ def calibrate(
 
 def _prepare(
     scorer: Scorer, learn: Transitions, judge: Transitions, bar: "tqdm[Any]", rng: np.random.Generator
-) -> tuple[Baseline, Trial]:
+) -> tuple[MotionAlone, ThresholdTrial]:
     """Fit the baseline to one half of the data and look for surprises in the other."""
     scores = scorer(judge)
     if (scores == scores.flat[0]).all():
@@ -101,17 +101,17 @@ def _prepare(
             "Was it trained long enough, and on data with interactions?"
         )
     bar.set_description("each factor by itself")
-    baseline = Baseline.fit(learn, scorer.factors, rng)
+    baseline = MotionAlone.fit(learn, scorer.factors, rng)
     bar.update()
     bar.set_description("where that is in doubt")
     start = first_curve(scores, scorer.factors, baseline.always)
     seen = Ordinary.fit(baseline, learn, scorer(learn), start, rng).surprises(judge)
     bar.update()
     hiding = hiding_scores(scorer, judge, baseline, seen.surprised) if scorer.uses_next_state else scores
-    return baseline, Trial(scorer, judge, seen, start, scores, hiding, int(rng.integers(2**63)), _PAIRS)
+    return baseline, ThresholdTrial(scorer, judge, seen, start, scores, hiding, int(rng.integers(2**63)), _PAIRS)
 
 
-def _search(trial: Trial, target: float, bar: "tqdm[Any]") -> tuple[Point, ...]:
+def _search(trial: ThresholdTrial, target: float, bar: "tqdm[Any]") -> tuple[Point, ...]:
     """Try masks from dense to sparse, then close in on the sparsest one that keeps the target."""
     bar.set_description("thresholds")
     cuts, others = trial.start.cuts, trial.scores[:, trial.start.kinds >= 0]
@@ -133,7 +133,7 @@ def _search(trial: Trial, target: float, bar: "tqdm[Any]") -> tuple[Point, ...]:
     return tuple(tried[k] for k in sorted(tried))
 
 
-def _point(trial: Trial, tau: float) -> Point:
+def _point(trial: ThresholdTrial, tau: float) -> Point:
     """Return what is found at a threshold; NaN for the wrong share where nothing is accepted."""
     swaps, _ = trial.swaps(tau)
     return tau, float(trial.wrong(swaps).mean()) if len(swaps) else float("nan"), len(swaps) / trial.pairs
@@ -149,7 +149,7 @@ def _best(curve: tuple[Point, ...], target: float) -> float:
 
 
 def _judged(
-    trial: Trial,
+    trial: ThresholdTrial,
     tau: float,
     target: float,
     curve: tuple[Point, ...],
@@ -167,7 +167,7 @@ def _judged(
     return Calibration(tau, wrong, accepted, target, far, false, missed, surprises, curve, fine, verdict)
 
 
-def _wrong(trial: Trial, swaps: Swaps, rng: np.random.Generator) -> Estimate:
+def _wrong(trial: ThresholdTrial, swaps: Swaps, rng: np.random.Generator) -> Estimate:
     """Return the share of wrong proposals with a bootstrap interval over transitions and proposals."""
     if not len(swaps):
         return _NOTHING
@@ -179,7 +179,7 @@ def _wrong(trial: Trial, swaps: Swaps, rng: np.random.Generator) -> Estimate:
     return Estimate(float(trial.wrong(swaps).mean()), float(low), float(high))
 
 
-def _likelihood(trial: Trial, swaps: Swaps, proposal: Transitions, forward: Forward) -> Estimate:
+def _likelihood(trial: ThresholdTrial, swaps: Swaps, proposal: Transitions, forward: Forward) -> Estimate:
     """Return the share of proposals that the forward model finds less plausible than their parents."""
     if not len(swaps):
         return _NOTHING

@@ -1,6 +1,5 @@
 """An independent model of the next state given everything, to ask how plausible a proposal is."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,47 +8,43 @@ from torch import Tensor, nn
 
 from counterpoint.core.arrays import Floats
 from counterpoint.core.transitions import Transitions
-from counterpoint.learn.calibration.motion_alone import Baseline, chunks, train
-from counterpoint.learn.networks.features import TypedMLP
+from counterpoint.learn.calibration.motion_alone import MotionAlone, scaled_batches, train
+from counterpoint.learn.networks.densities import GaussianMixture
 from counterpoint.learn.networks.relations import Relations
+from counterpoint.learn.networks.typed import TypedMLP
 from counterpoint.learn.training.fitting import seeded
-from counterpoint.learn.training.inputs import Batch
+from counterpoint.learn.training.scaling import ScaledBatch
 
 _COMPONENTS, _WIDTH = 3, 64  # Gaussians of a mixture, hidden units
 _LOG_STD = (-5.0, 1.0)  # range of the logarithm of standard deviations
-_OUTLIER, _BROAD = 1e-3, 5.0  # weight and standard deviation of a component that bounds the density from below
 _FAR_LESS = 5.0  # nats
 
 
 class ForwardNetwork(nn.Module):
     """The change of each factor as a mixture: what it does by itself, corrected by messages of all others."""
 
-    def __init__(self, baseline: Baseline) -> None:
+    def __init__(self, baseline: MotionAlone) -> None:
         super().__init__()
         self.baseline = baseline  # no module itself, so it is not trained further
         self.relations = Relations(baseline.factors, baseline.scaling)
         nodes = self.relations.nodes
         outputs = _COMPONENTS * (1 + 2 * nodes.width)
-        self.message = TypedMLP(nodes.pair_kind, [self.relations.width, _WIDTH, _WIDTH])
-        self.head = TypedMLP(nodes.kind[: nodes.n], [2 * nodes.width + _WIDTH, _WIDTH, _WIDTH, outputs])
+        self.message = TypedMLP(nodes.pair_kind.tolist(), [self.relations.width, _WIDTH, _WIDTH])
+        self.head = TypedMLP(nodes.kind[: nodes.n].tolist(), [2 * nodes.width + _WIDTH, _WIDTH, _WIDTH, outputs])
 
-    def log_prob(self, batch: Batch) -> Tensor:
+    def log_prob(self, batch: ScaledBatch) -> Tensor:
         """Return the log density of each target's change, (B, n)."""
         nodes = self.relations.nodes
         with torch.no_grad():
             alone = self.baseline.network(batch)
-        pack, real = nodes.packing.pack_state, nodes.real.unsqueeze(1)
         messages = torch.relu(self.message(self.relations(batch)))  # (B, P, width), target by target
         received = messages.reshape(len(batch), nodes.n, nodes.count - 1, _WIDTH).sum(dim=2)
-        tokens, own = nodes.see(batch).tokens[:, : nodes.n], pack(alone)
+        tokens, own = nodes.see(batch).tokens[:, : nodes.n], alone
         out = self.head(torch.cat([tokens, own, received], dim=-1))
         weight, rest = out.split([_COMPONENTS, out.shape[-1] - _COMPONENTS], dim=-1)
         mean, log_std = rest.unflatten(-1, (2, _COMPONENTS, -1)).unbind(dim=-3)  # (B, n, components, W)
-        value = pack(batch.target("change")).unsqueeze(-2)
-        each = _log_normal(value - own.unsqueeze(-2) - mean, (log_std - 1.0).clamp(*_LOG_STD))
-        inside = torch.logsumexp(weight.log_softmax(dim=-1) + (each * real).sum(dim=-1), dim=-1)
-        outside = (_log_normal(value, torch.tensor(math.log(_BROAD))) * real).sum(dim=(-2, -1))
-        return torch.logaddexp(inside + math.log1p(-_OUTLIER), outside + math.log(_OUTLIER))
+        found = GaussianMixture(weight.log_softmax(dim=-1), own.unsqueeze(-2) + mean, (log_std - 1.0).clamp(*_LOG_STD))
+        return found.log_prob(nodes.packing.pack_state(batch.target("change")), nodes.real)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +54,7 @@ class Forward:
     network: ForwardNetwork
 
     @classmethod
-    def fit(cls, baseline: Baseline, data: Transitions, rng: np.random.Generator) -> "Forward":
+    def fit(cls, baseline: MotionAlone, data: Transitions, rng: np.random.Generator) -> "Forward":
         """Fit to transitions, on top of what each factor does by itself."""
         with seeded(rng):
             network = ForwardNetwork(baseline)
@@ -71,7 +66,7 @@ class Forward:
     def log_prob(self, data: Transitions) -> Floats:
         """Return the log density of what each factor did, (B, n)."""
         scaling = self.network.baseline.scaling
-        return torch.cat([self.network.log_prob(batch) for batch in chunks(scaling, data)]).numpy()
+        return torch.cat([self.network.log_prob(batch) for batch in scaled_batches(scaling, data)]).numpy()
 
 
 def implausible(before: Floats, after: Floats) -> Floats:
@@ -88,7 +83,3 @@ def implausible(before: Floats, after: Floats) -> Floats:
     """
     lost = before - after
     return 1.0 * (lost > _FAR_LESS) - 1.0 * (lost < -_FAR_LESS)
-
-
-def _log_normal(value: Tensor, log_std: Tensor) -> Tensor:
-    return -0.5 * (value * torch.exp(-log_std)).square() - log_std - 0.5 * math.log(2.0 * math.pi)

@@ -15,7 +15,7 @@ from counterpoint.core.pairs import drawn
 from counterpoint.core.protocols import DeriveFn
 from counterpoint.core.provenance import Provenance
 from counterpoint.core.transitions import Transitions
-from counterpoint.learn.calibration.motion_alone import Baseline
+from counterpoint.learn.calibration.motion_alone import MotionAlone
 from counterpoint.learn.calibration.reliability import Curve, Surprises, Swaps, blame, fit_curve, wrong_chance
 
 _FAR = 0.75  # quantile of the distance between factors from which on they are far apart
@@ -64,7 +64,7 @@ class Scorer:
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class ThresholdTrial:
     """Transitions to try thresholds on, always with the same pairs of them."""
 
     scorer: Scorer
@@ -119,7 +119,7 @@ class Trial:
         return float(without.mean()) if len(without) else float("nan"), len(without)
 
 
-def hiding_scores(scorer: Scorer, data: Transitions, baseline: Baseline, surprised: Bools) -> Floats:
+def hiding_scores(scorer: Scorer, data: Transitions, baseline: MotionAlone, surprised: Bools) -> Floats:
     """Return the scores if the surprised factors had done what they do by themselves, (B, N, n)."""
     after, alone = data.next_state.copy(), baseline.next_state(data)
     for node, columns in enumerate(scorer.factors.state.values()):

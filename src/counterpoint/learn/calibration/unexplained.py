@@ -1,6 +1,6 @@
 """Which factors did something that they would not do by themselves: the positive control."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -9,10 +9,10 @@ from torch import Tensor, nn
 from counterpoint.core.arrays import Bools, Floats
 from counterpoint.core.factors import Factorization
 from counterpoint.core.transitions import Transitions
-from counterpoint.learn.calibration.motion_alone import Baseline, PerType, chunks, grouped, train
+from counterpoint.learn.calibration.motion_alone import MotionAlone, OwnNetwork, nodes_of_types, scaled_batches, train
 from counterpoint.learn.calibration.reliability import Curve, Surprises, fit_curve
 from counterpoint.learn.training.fitting import seeded
-from counterpoint.learn.training.inputs import Batch
+from counterpoint.learn.training.scaling import Labelled
 
 SURPRISING = 8.0  # a residual so many times the ordinary one is a surprise
 _DOUBTFUL = 0.005  # chance of a surprise without a cause, above which the baseline is not trusted
@@ -26,13 +26,13 @@ _EFFORT = 0.7  # share of the usual training
 class Ordinary:
     """What is ordinary of the residuals of a baseline: their units, and where the baseline is in doubt."""
 
-    baseline: Baseline
+    baseline: MotionAlone
     unit: Floats  # (S,)
-    doubt: PerType
+    doubt: OwnNetwork
 
     @classmethod
     def fit(
-        cls, baseline: Baseline, data: Transitions, scores: Floats, start: Curve, rng: np.random.Generator
+        cls, baseline: MotionAlone, data: Transitions, scores: Floats, start: Curve, rng: np.random.Generator
     ) -> "Ordinary":
         """Learn it from the targets that, by their scores, others have most likely not moved.
 
@@ -57,7 +57,8 @@ class Ordinary:
     def surprises(self, data: Transitions) -> Surprises:
         """Return what is surprising in transitions, and where that can be told."""
         size = _sizes(self.baseline.residual(data), self.unit, self.baseline.factors)
-        doubt = torch.cat([torch.sigmoid(self.doubt(batch)) for batch in chunks(self.baseline.scaling, data)]).numpy()
+        batches = scaled_batches(self.baseline.scaling, data)
+        doubt = torch.cat([torch.sigmoid(self.doubt(batch).squeeze(-1)) for batch in batches]).numpy()
         surprised = size > SURPRISING
         lively = doubt[:, surprised.any(axis=0)]  # what never does anything odd says nothing about the others
         clear = doubt <= max(_DOUBTFUL, float(np.quantile(lively, _FEWEST_CLEAR)) if lively.size else 0.0)
@@ -73,9 +74,10 @@ def _units(residual: Floats, quiet: Bools, factors: Factorization) -> Floats:
         factors: how columns split into factors.
     """
     unit = np.ones(residual.shape[1])
-    for group in grouped(factors):
-        columns = group.columns.numpy()
-        calm = residual[:, columns][quiet[:, list(group.nodes)]]  # (quiet ones, W)
+    owned = list(factors.state.values())
+    for nodes in nodes_of_types(factors):
+        columns = np.array([owned[node] for node in nodes])
+        calm = residual[:, columns][quiet[:, nodes]]  # (quiet ones, W)
         each = np.median(calm, axis=0) + _TINY
         unit[columns] = np.maximum(each * np.median((calm / each).max(axis=1)), _FINEST)
     return unit
@@ -97,7 +99,7 @@ def _quiet(scores: Floats, surprised: Bools, start: Curve) -> Bools:
     return np.asarray(moved <= np.median(moved, axis=0))
 
 
-def _doubts(baseline: Baseline, data: Transitions, surprised: Floats, rng: np.random.Generator) -> PerType:
+def _doubts(baseline: MotionAlone, data: Transitions, surprised: Floats, rng: np.random.Generator) -> OwnNetwork:
     """Learn where the baseline cannot be trusted: at a wall, say, where a bounce is hard to predict.
 
     Such a place is known by surprises of factors that nothing touches. So the log odds of a surprise are
@@ -109,16 +111,13 @@ def _doubts(baseline: Baseline, data: Transitions, surprised: Floats, rng: np.ra
         surprised: (B, n) 1 where it was wrong, 0 where it was right, NaN where something may have interfered.
         rng: source of randomness.
     """
-    groups = baseline.network.groups
     with seeded(rng):
-        doubt = PerType(groups, [torch.tensor(group.nodes).unsqueeze(1) for group in groups], baseline.factors.n)
-    rows = baseline.scaling.batch(data.state, data.action)
-    rows = replace(rows, change=torch.from_numpy(surprised.astype(np.float32)))  # labels in the place of changes
+        doubt = OwnNetwork(baseline.factors, baseline.always, outputs=1)
+    rows = Labelled(baseline.scaling.batch(data.state, data.action), torch.from_numpy(surprised.astype(np.float32)))
 
-    def loss(batch: Batch, generator: torch.Generator) -> Tensor:  # noqa: ARG001
-        label = batch.target("change")
-        known = ~label.isnan()
-        total = nn.functional.binary_cross_entropy_with_logits(doubt(batch)[known], label[known], reduction="sum")
+    def loss(rows: Labelled, generator: torch.Generator) -> Tensor:  # noqa: ARG001
+        odds, known = doubt(rows.batch).squeeze(-1), ~rows.label.isnan()
+        total = nn.functional.binary_cross_entropy_with_logits(odds[known], rows.label[known], reduction="sum")
         return total / known.sum().clamp(min=1)  # a small batch may have none
 
     train(doubt, loss, rows, rng, _EFFORT)

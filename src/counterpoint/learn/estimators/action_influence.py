@@ -11,9 +11,9 @@ from counterpoint.learn.estimators.estimator import NetworkEstimator
 from counterpoint.learn.networks.densities import blend, kl_to_mixture, require_finest
 from counterpoint.learn.networks.density_network import DensityNetwork
 from counterpoint.learn.networks.layers import with_self_edges
-from counterpoint.learn.training.fitting import History, Task
-from counterpoint.learn.training.inputs import Batch, Scaling
+from counterpoint.learn.training.fitting import History, TrainingTask
 from counterpoint.learn.training.learner import require_counts
+from counterpoint.learn.training.scaling import ScaledBatch, Scaling
 from counterpoint.learn.training.stages import in_stages
 
 
@@ -69,17 +69,17 @@ class ActionInfluence(NetworkEstimator):
             )
         return DensityNetwork(factors, scaling, components=1, width=self.width, finest=self.finest, draws=self.actions)
 
-    def loss(self, network: DensityNetwork, batch: Batch, generator: torch.Generator) -> Tensor:  # noqa: ARG002
+    def loss(self, network: DensityNetwork, batch: ScaledBatch, generator: torch.Generator) -> Tensor:  # noqa: ARG002
         """Return the mean negative log-likelihood."""
         predicted = network.densities(network.network.total(batch))
         return -predicted.log_prob(network.target(batch), network.real).mean()
 
-    def train(self, network: DensityNetwork, task: Task) -> History:
+    def train(self, network: DensityNetwork, task: TrainingTask[ScaledBatch]) -> History:
         """Draw the actions to compare with, then train in stages."""
         network.observe(task.train, task.rng)
         return in_stages(network, partial(self.loss, network), task)
 
-    def edges(self, network: DensityNetwork, batch: Batch) -> Tensor:
+    def edges(self, network: DensityNetwork, batch: ScaledBatch) -> Tensor:
         """Return the influence in the rows of action factors, (B, N, n)."""
         taken = network.densities(network.network.total(batch))
         scores = batch.state.new_zeros(len(batch), network.nodes, network.n)

@@ -16,7 +16,7 @@ are inherited. All that is learned must be in the parameters and buffers of the 
 is stored. What else training finds out (a threshold, say) becomes a buffer. Override ``validation_loss``
 if early stopping should watch another loss, ``train`` to train in stages, and ``__post_init__`` (calling
 ``super().__post_init__()``) to check settings. ``edges`` runs without gradients; open
-``torch.enable_grad()`` inside if it differentiates. See ``inputs`` for what a ``Batch`` holds.
+``torch.enable_grad()`` inside if it differentiates. See ``inputs`` for what a ``ScaledBatch`` holds.
 """
 
 from abc import abstractmethod
@@ -29,10 +29,11 @@ from torch import Tensor
 
 from counterpoint.core.arrays import Array, Floats
 from counterpoint.learn.training.fitting import flushed_denormals
-from counterpoint.learn.training.inputs import Batch, require_inputs
+from counterpoint.learn.training.inputs import require_inputs
 from counterpoint.learn.training.learner import Learner
+from counterpoint.learn.training.scaling import ScaledBatch
 
-_CHUNK_TOKENS = 16384  # tokens that are scored at once, which bounds memory
+_BATCH_TOKENS = 16384  # tokens that are scored at once, which bounds memory
 
 
 class Estimator(Protocol):
@@ -58,14 +59,14 @@ class NetworkEstimator(Learner):
     uses_next_state: ClassVar[bool] = False
 
     @abstractmethod
-    def edges(self, network: Any, batch: Batch) -> Tensor:
+    def edges(self, network: Any, batch: ScaledBatch) -> Tensor:
         """Return the scores of a batch, (B, N, n)."""
 
     def scores(self, state: Array, action: Array, next_state: Array | None = None, /) -> Floats:
         """Return how strongly each target depends on each source, float32 (B, N, n).
 
         Rows are sources (state factors, then action factors), columns are next-state factors; larger
-        means more dependent. Works through the rows in chunks of bounded memory.
+        means more dependent. Works through the rows in batches of bounded memory.
 
         Args:
             state: (B, S).
@@ -81,7 +82,7 @@ class NetworkEstimator(Learner):
         arrays = require_inputs(learned.factors, state, action, next_state if self.uses_next_state else None)
         nodes, n = learned.factors.n + learned.factors.m, learned.factors.n
         scores = np.empty((len(arrays[0]), nodes, n), np.float32)
-        rows = max(1, _CHUNK_TOKENS // nodes)
+        rows = max(1, _BATCH_TOKENS // nodes)
         with torch.no_grad(), flushed_denormals():
             for start in range(0, len(scores), rows):
                 batch = learned.scaling.batch(*(array[start : start + rows] for array in arrays))

@@ -12,10 +12,11 @@ from counterpoint.learn.estimators.estimator import NetworkEstimator
 from counterpoint.learn.networks.density_network import steadier_as_changes
 from counterpoint.learn.networks.layers import with_self_edges
 from counterpoint.learn.networks.message_passing import Network, network_for
-from counterpoint.learn.training.fitting import History, Task, torch_generator
-from counterpoint.learn.training.inputs import Batch, Scaling, node_columns
+from counterpoint.learn.training.fitting import History, TrainingTask, torch_generator
 from counterpoint.learn.training.learner import require_counts
+from counterpoint.learn.training.scaling import ScaledBatch, Scaling
 from counterpoint.learn.training.stages import in_stages, joined
+from counterpoint.learn.training.tokens import node_columns
 
 _BEND = 0.05  # errors beyond this, in standard deviations, count by their size and not by their square
 
@@ -62,11 +63,11 @@ class InputGradient(NetworkEstimator):
         """Return the ensemble."""
         return ForwardEnsemble(factors, scaling, self)
 
-    def loss(self, network: "ForwardEnsemble", batch: Batch, generator: torch.Generator) -> Tensor:  # noqa: ARG002
+    def loss(self, network: "ForwardEnsemble", batch: ScaledBatch, generator: torch.Generator) -> Tensor:  # noqa: ARG002
         """Return the mean error of all members."""
         return torch.stack([network.error(member, batch) for member in network.models]).mean()
 
-    def train(self, network: "ForwardEnsemble", task: Task) -> History:
+    def train(self, network: "ForwardEnsemble", task: TrainingTask[ScaledBatch]) -> History:
         """Train one member after another, each on its own order of the rows; after an interrupt, copy the last one."""
         with torch.no_grad():
             network.cloud[1:].normal_(generator=torch_generator(task.rng))
@@ -85,14 +86,14 @@ class InputGradient(NetworkEstimator):
                 break
         return joined(histories)
 
-    def _train_member(self, network: "ForwardEnsemble", number: int, task: Task) -> History:
+    def _train_member(self, network: "ForwardEnsemble", number: int, task: TrainingTask[ScaledBatch]) -> History:
         member = network.models[number]
         with torch.no_grad():
             member.observe(task.train)
         named = replace(task, name=f"{task.name} {number + 1}/{self.members}")
         return in_stages(member, lambda batch, _: network.error(member, batch), named)
 
-    def edges(self, network: "ForwardEnsemble", batch: Batch) -> Tensor:
+    def edges(self, network: "ForwardEnsemble", batch: ScaledBatch) -> Tensor:
         """Return the gradients, pooled over columns, (B, N, n)."""
         inputs = torch.cat([batch.state, batch.action], dim=1)
         total = inputs.new_zeros(len(inputs), network.nodes, network.n)
@@ -119,7 +120,7 @@ class ForwardEnsemble(nn.Module):
         self.owners = torch.repeat_interleave(torch.arange(self.nodes), torch.tensor(factors.widths))
         self.register_buffer("cloud", torch.zeros(settings.samples, factors.state_width + factors.action_width))
 
-    def error(self, member: Network, batch: Batch) -> Tensor:
+    def error(self, member: Network, batch: ScaledBatch) -> Tensor:
         """Return a member's mean error on a batch."""
         value = torch.where(self.changes, batch.target("change"), batch.target("next"))
         predicted = predict(member, batch).transpose(0, 1)  # (B, n, D)
@@ -132,7 +133,7 @@ class ForwardEnsemble(nn.Module):
         pooled = inputs.new_zeros(len(inputs), self.nodes, self.n)
         with torch.enable_grad():
             inputs = inputs.detach().requires_grad_()
-            predicted = predict(member, Batch(inputs[:, : self.state_width], inputs[:, self.state_width :]))
+            predicted = predict(member, ScaledBatch(inputs[:, : self.state_width], inputs[:, self.state_width :]))
             for target, width in enumerate(self.widths):
                 for column in range(width):
                     (slope,) = torch.autograd.grad(predicted[target, :, column].sum(), inputs, retain_graph=True)
@@ -140,6 +141,6 @@ class ForwardEnsemble(nn.Module):
         return pooled
 
 
-def predict(member: Network, batch: Batch) -> Tensor:
+def predict(member: Network, batch: ScaledBatch) -> Tensor:
     """Return a model's predictions, (n, B, D)."""
     return member.head(member.total(batch))

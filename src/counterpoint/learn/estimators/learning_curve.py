@@ -9,8 +9,8 @@ from torch import Tensor
 from counterpoint.core.augment import require_generator
 from counterpoint.core.transitions import Transitions
 from counterpoint.learn.networks.layers import mlp
-from counterpoint.learn.training.fitting import Task, Training, minimise, seeded
-from counterpoint.learn.training.inputs import Batch, Scaling
+from counterpoint.learn.training.fitting import Training, TrainingTask, minimise, seeded
+from counterpoint.learn.training.scaling import ScaledBatch, Scaling
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,10 @@ def learning_curve(
     with seeded(rng):
         network = mlp([data.state.shape[1] + data.action.shape[1], width, width, data.state.shape[1]])
 
-    def loss(batch: Batch, generator: torch.Generator) -> Tensor:  # noqa: ARG001
+    def loss(batch: ScaledBatch, generator: torch.Generator) -> Tensor:  # noqa: ARG001
         predicted = network(torch.cat([batch.state, batch.action], dim=1))
         return torch.as_tensor((predicted - batch.target("change")).square().mean())
 
     training = Training(epochs=epochs, batch_size=batch_size, patience=epochs)
-    history = minimise(network, loss, Task(rows, held, training, rng, progress=progress, name="forward model"))
+    history = minimise(network, loss, TrainingTask(rows, held, training, rng, progress=progress, name="forward model"))
     return LearningCurve(history.train, history.validation)

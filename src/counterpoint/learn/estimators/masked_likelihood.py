@@ -9,16 +9,16 @@ from torch import Tensor
 
 from counterpoint.core.factors import Factorization
 from counterpoint.learn.estimators.estimator import NetworkEstimator
-from counterpoint.learn.networks.densities import Mixture, blend, mixture_kl, require_finest
+from counterpoint.learn.networks.densities import GaussianMixture, blend, mixture_kl, require_finest
 from counterpoint.learn.networks.density_network import DensityNetwork
 from counterpoint.learn.networks.layers import with_self_edges
-from counterpoint.learn.networks.message_passing import Parts, without
-from counterpoint.learn.training.fitting import History, Task
-from counterpoint.learn.training.inputs import Batch, Scaling
+from counterpoint.learn.networks.message_passing import Contributions, without
+from counterpoint.learn.training.fitting import History, TrainingTask
 from counterpoint.learn.training.learner import require_counts
+from counterpoint.learn.training.scaling import ScaledBatch, Scaling
 from counterpoint.learn.training.stages import GENTLE, in_stages
 
-_CHUNK = 4096  # rows that are judged at once
+_BATCH = 4096  # rows that are judged at once
 _TOLERATED = 0.25  # share of the usual error up to which a difference is none
 _FEWEST_RARE = 5  # held-out rows that the bound of ordinary likelihoods rests on, at least
 
@@ -95,19 +95,19 @@ class MaskedLikelihood(NetworkEstimator):
             factors, scaling, components=self.components, width=self.width, finest=self.finest, draws=self.draws
         )
 
-    def loss(self, network: "MaskedNetwork", batch: Batch, generator: torch.Generator) -> Tensor:
+    def loss(self, network: "MaskedNetwork", batch: ScaledBatch, generator: torch.Generator) -> Tensor:
         """Return the mean negative log-likelihood, given all sources and, in half of the rows, without one of them."""
         parts, value = network.encode(batch), network.target(batch)
         some = slice(max(1, len(batch) // 2))
         source = torch.randint(network.nodes, (len(batch),), generator=generator)[some]
-        fewer = without(Parts(parts.total[:, some], parts.each[:, :, some]), source)
+        fewer = without(Contributions(parts.total[:, some], parts.each[:, :, some]), source)
         both = network.densities(torch.cat([parts.total, fewer], dim=1))
         likelihood = both.log_prob(torch.cat([value, value[:, some]], dim=1), network.real)
         other = source != torch.arange(network.n).unsqueeze(1)  # of itself a factor is always told
         counts = torch.cat([torch.ones_like(value[..., 0], dtype=torch.bool), other], dim=1)
         return -likelihood[counts].mean()
 
-    def train(self, network: "MaskedNetwork", task: Task) -> History:
+    def train(self, network: "MaskedNetwork", task: TrainingTask[ScaledBatch]) -> History:
         """Train in stages, the later ones on more of the rows that were predicted badly."""
         network.observe(task.train, task.rng)
         more = partial(self._with_more_of_the_worst, network, task) if self.oversample else None
@@ -117,7 +117,7 @@ class MaskedLikelihood(NetworkEstimator):
         network.usual.copy_(network.judge(task.validation)[0].quantile(rare, dim=1))
         return history
 
-    def edges(self, network: "MaskedNetwork", batch: Batch) -> Tensor:
+    def edges(self, network: "MaskedNetwork", batch: ScaledBatch) -> Tensor:
         """Return the loss of likelihood in nats, (B, N, n)."""
         parts = network.encode(batch)
         full = network.densities(parts.total).blurred(network.tolerance)
@@ -132,7 +132,9 @@ class MaskedLikelihood(NetworkEstimator):
             scores = scores + (network.usual.unsqueeze(1) - likelihood).clamp(min=0.0)
         return with_self_edges(scores.permute(2, 0, 1))
 
-    def _lost(self, network: "MaskedNetwork", batch: Batch, full: Mixture, rest: Mixture) -> Tensor:
+    def _lost(
+        self, network: "MaskedNetwork", batch: ScaledBatch, full: GaussianMixture, rest: GaussianMixture
+    ) -> Tensor:
         """Return what likelihood is lost, on average or on what happened, (n, B)."""
         expected = mixture_kl(full, rest, network.real)
         if not self.uses_next_state:
@@ -140,7 +142,7 @@ class MaskedLikelihood(NetworkEstimator):
         value = network.target(batch)
         return torch.maximum(expected, full.log_prob(value, network.real) - rest.log_prob(value, network.real))
 
-    def _with_more_of_the_worst(self, network: "MaskedNetwork", task: Task) -> Batch:
+    def _with_more_of_the_worst(self, network: "MaskedNetwork", task: TrainingTask[ScaledBatch]) -> ScaledBatch:
         """Return the training rows and, drawn again and again, those with the least usual likelihood.
 
         Each factor is measured by its own spread of likelihoods, or one that nobody can predict would
@@ -166,11 +168,11 @@ class MaskedNetwork(DensityNetwork):
         self.register_buffer("usual", torch.full((factors.n,), -torch.inf))
         self.register_buffer("tolerance", torch.zeros(factors.n, 1, self.columns))
 
-    def judge(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def judge(self, batch: ScaledBatch) -> tuple[Tensor, Tensor]:
         """Return how likely it was what happened, a logarithm (n, B), and the error of the expectation, (n, B, D)."""
         likelihood, error = [], []
         with torch.no_grad():
-            for part in batch.chunks(_CHUNK):
+            for part in batch.batches(_BATCH):
                 found, value = self.densities(self.network.total(part)), self.target(part)
                 likelihood.append(found.blurred(self.tolerance).log_prob(value, self.real))
                 error.append((value - found.expectation()).abs())

@@ -11,10 +11,12 @@ from torch import Tensor
 from counterpoint.core.arrays import Array, Floats
 from counterpoint.learn.estimators.estimator import NetworkEstimator
 from counterpoint.learn.training.fitting import flushed_denormals
-from counterpoint.learn.training.inputs import Batch, Target, node_columns, require_inputs
+from counterpoint.learn.training.inputs import require_inputs
 from counterpoint.learn.training.learner import require_choice
+from counterpoint.learn.training.scaling import ScaledBatch, Target
+from counterpoint.learn.training.tokens import node_columns
 
-_CHUNK = 4096  # rows that are predicted at once
+_BATCH = 4096  # rows that are predicted at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +34,7 @@ class Predictor(NetworkEstimator):
         require_choice(self, "target", get_args(Target))
 
     @abstractmethod
-    def prediction(self, network: Any, batch: Batch) -> Tensor:
+    def prediction(self, network: Any, batch: ScaledBatch) -> Tensor:
         """Return the standardised target, the columns of one state factor after those of another, (B, D)."""
 
     def predict(self, state: Array, action: Array, /) -> Floats:
@@ -56,8 +58,8 @@ class Predictor(NetworkEstimator):
         columns = node_columns(learned.factors)[: state.shape[1]]
         found = np.empty(state.shape)
         with torch.no_grad(), flushed_denormals():
-            for start in range(0, len(found), _CHUNK):
-                rows = slice(start, start + _CHUNK)
+            for start in range(0, len(found), _BATCH):
+                rows = slice(start, start + _BATCH)
                 batch = learned.scaling.batch(state[rows], action[rows])
                 found[rows, columns] = self.prediction(learned.network, batch).numpy()
         found = found * moments.std + moments.mean + (state if self.target == "change" else 0.0)

@@ -4,7 +4,6 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -12,10 +11,11 @@ from torch.nn import functional
 
 from counterpoint.core.factors import Factorization
 from counterpoint.learn.estimators.estimator import NetworkEstimator
-from counterpoint.learn.networks.features import Nodes, Seen, TypedMLP
-from counterpoint.learn.training.fitting import History, Task
-from counterpoint.learn.training.inputs import Batch, Scaling
+from counterpoint.learn.networks.features import Nodes, Seen
+from counterpoint.learn.networks.typed import TypedMLP
+from counterpoint.learn.training.fitting import History, TrainingTask
 from counterpoint.learn.training.learner import require_counts
+from counterpoint.learn.training.scaling import Rows, ScaledBatch, Scaling
 from counterpoint.learn.training.stages import in_stages
 
 _LAYERS = 3  # hidden layers of a model of motion: walls are sharp
@@ -95,19 +95,19 @@ class ResidualAttribution(NetworkEstimator):
             )
         return Attribution(Nodes(factors, scaling), self.width, self.gate_width)
 
-    def train(self, network: "Attribution", task: Task) -> History:
+    def train(self, network: "Attribution", task: TrainingTask[ScaledBatch]) -> History:
         """Train the models of motion, then the gates on what these make of the data."""
         histories = [self._learn_motion(network, ["full", *network.levels], task)]
         network.find_standing(task.train)
         if network.standing.any():
             histories.append(self._learn_motion(network, network.levels, task))
         train, validation = (network.evidence(rows, self.surprise) for rows in (task.train, task.validation))
-        task = replace(task, train=train, validation=validation, name=f"{task.name}: gates")
-        history = in_stages(network.explaining, partial(self.loss, network), task)
+        gates = TrainingTask(train, validation, task.training, task.rng, task.progress, f"{task.name}: gates")
+        history = in_stages(network.explaining, partial(self.loss, network), gates)
         return replace(history, seconds=history.seconds + sum(each.seconds for each in histories))
 
-    def _learn_motion(self, network: "Attribution", models: Sequence[str], task: Task) -> History:
-        def loss(batch: Batch, generator: torch.Generator) -> Tensor:  # noqa: ARG001
+    def _learn_motion(self, network: "Attribution", models: Sequence[str], task: TrainingTask[ScaledBatch]) -> History:
+        def loss(batch: ScaledBatch, generator: torch.Generator) -> Tensor:  # noqa: ARG001
             return network.motion_loss(batch, models)
 
         trained = nn.ModuleList(network.motion[model] for model in models)
@@ -118,26 +118,22 @@ class ResidualAttribution(NetworkEstimator):
             raise KeyboardInterrupt(f"{task.name}: interrupted before its gates were trained; nothing is kept.")
         return history
 
-    def loss(self, network: "Attribution", batch: Batch, generator: torch.Generator) -> Tensor:  # noqa: ARG002
+    def loss(self, network: "Attribution", batch: "Evidence", generator: torch.Generator) -> Tensor:  # noqa: ARG002
         """Return how badly the gates explain a batch of ``Evidence``, and what they cost."""
-        unexplained, cost = network.explain(cast(Evidence, batch))
+        unexplained, cost = network.explain(batch)
         return unexplained + self.sparsity * cost
 
-    def edges(self, network: "Attribution", batch: Batch) -> Tensor:  # noqa: D102
+    def edges(self, network: "Attribution", batch: ScaledBatch) -> Tensor:  # noqa: D102
         return network.scores(batch)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Evidence(Batch):
-    """A batch with what the models of motion make of it."""
+@dataclass(frozen=True, eq=False)
+class Evidence(Rows):
+    """A batch, and what the models of motion make of it."""
 
+    batch: ScaledBatch
     ahead: Tensor  # (B, N, X) where each node will be if nothing but actions moves it
     odd: Tensor  # (B, levels, n) whether the factor's motion is an anomaly
-
-    def __getitem__(self, rows: Any) -> "Evidence":
-        """Select rows by slice or by a tensor of indices."""
-        tensors = (None if tensor is None else tensor[rows] for tensor in self._tensors()[:-2])
-        return Evidence(*tensors, ahead=self.ahead[rows], odd=self.odd[rows])  # type: ignore[arg-type]
 
 
 class Attribution(nn.Module):
@@ -153,11 +149,11 @@ class Attribution(nn.Module):
         super().__init__()
         self.nodes = nodes
         self.levels = ["driven", "alone"] if nodes.count > nodes.n else ["driven"]
-        kind = nodes.kind[: nodes.n]
+        kinds = nodes.kind[: nodes.n].tolist()
         sizes = [nodes.input_width, *[width] * _LAYERS, 2 * nodes.width]
-        self.motion = nn.ModuleDict({name: TypedMLP(kind, sizes) for name in ("full", *self.levels)})
-        self.gates = TypedMLP(nodes.pair_kind, [nodes.pair_width, gate_width, gate_width, 1], _RARE)
-        self.misfit = TypedMLP(kind, [nodes.width, gate_width, len(self.levels)], _RARE)
+        self.motion = nn.ModuleDict({name: TypedMLP(kinds, sizes) for name in ("full", *self.levels)})
+        self.gates = TypedMLP(nodes.pair_kind.tolist(), [nodes.pair_width, gate_width, gate_width, 1], bias=_RARE)
+        self.misfit = TypedMLP(kinds, [nodes.width, gate_width, len(self.levels)], bias=_RARE)
         self.register_buffer("standing", torch.zeros(nodes.count, nodes.n))
 
     @property
@@ -177,7 +173,7 @@ class Attribution(nn.Module):
         change, size = told.split(self.nodes.width, dim=-1)
         return change, _FINEST + functional.softplus(size)
 
-    def motion_loss(self, batch: Batch, models: Sequence[str]) -> Tensor:
+    def motion_loss(self, batch: ScaledBatch, models: Sequence[str]) -> Tensor:
         """Return the absolute errors of changes and of the sizes of errors: both models learn medians."""
         seen, change = self.nodes.see(batch), self.nodes.change(batch)
         total = change.new_zeros(())
@@ -188,7 +184,7 @@ class Attribution(nn.Module):
         return total
 
     @torch.no_grad()
-    def find_standing(self, batch: Batch) -> None:
+    def find_standing(self, batch: ScaledBatch) -> None:
         """Find which influences are always there, by swapping one source at a time between rows far apart."""
         batch = batch[:: max(1, len(batch) // _ROWS)]
         seen, change = self.nodes.see(batch), self.nodes.change(batch)
@@ -211,11 +207,11 @@ class Attribution(nn.Module):
         return (error.abs() / usual * real).sum(dim=-1) / real.sum(dim=-1)
 
     @torch.no_grad()
-    def evidence(self, batch: Batch, surprise: float) -> Evidence:
+    def evidence(self, batch: ScaledBatch, surprise: float) -> Evidence:
         """Return a batch with its anomalies and the places ahead."""
         ahead, odd = [], []
-        for part in batch.chunks(_ROWS):
-            seen, change = self.nodes.see(part), self.nodes.change(part)
+        for some in batch.batches(_ROWS):
+            seen, change = self.nodes.see(some), self.nodes.change(some)
             usual, found = self.move("full", seen)[1], []
             for level in self.levels:
                 predicted, own = self.move(level, seen)
@@ -226,8 +222,7 @@ class Attribution(nn.Module):
             both = torch.stack(found, dim=1)
             both[:, 0] = both.all(dim=1)  # what moves as it does alone is no anomaly, whatever actions foretold
             odd.append(both)
-        tensors = batch.state, batch.action, batch.next_state, batch.change
-        return Evidence(*tensors, ahead=torch.cat(ahead), odd=torch.cat(odd))
+        return Evidence(batch, torch.cat(ahead), torch.cat(odd))
 
     def log_odds(self, seen: Seen, ahead: Tensor) -> Tensor:
         """Return the log odds of every influence, (B, N, n)."""
@@ -237,19 +232,19 @@ class Attribution(nn.Module):
         odds[:, nodes.source, nodes.target] = found
         return odds
 
-    def explain(self, batch: Evidence) -> tuple[Tensor, Tensor]:
+    def explain(self, evidence: Evidence) -> tuple[Tensor, Tensor]:
         """Return the negative log-likelihood of a batch's anomalies, and the number of open gates."""
-        seen, n = self.nodes.see(batch), self.nodes.n
-        odds, misfit = self.log_odds(seen, batch.ahead), self.misfit(seen.tokens[:, :n])
+        seen, n = self.nodes.see(evidence.batch), self.nodes.n
+        odds, misfit = self.log_odds(seen, evidence.ahead), self.misfit(seen.tokens[:, :n])
         silent = -functional.softplus(odds)  # log of the probability of no influence
         by_state, by_action = silent[:, :n].sum(dim=1), silent[:, n:].sum(dim=1)
         none = torch.stack([by_state, by_state.detach() + by_action][: len(self.levels)], dim=1)
         none = (none - functional.softplus(misfit).transpose(1, 2)).clamp(max=-1e-6)
-        unexplained = -torch.where(batch.odd, torch.log(-torch.expm1(none)), none)
+        unexplained = -torch.where(evidence.odd, torch.log(-torch.expm1(none)), none)
         cost = torch.sigmoid(odds).sum(dim=(1, 2)) + _MISFIT * torch.sigmoid(misfit).sum(dim=(1, 2))
         return unexplained.sum(dim=(1, 2)).mean(), cost.mean()
 
-    def scores(self, batch: Batch) -> Tensor:
+    def scores(self, batch: ScaledBatch) -> Tensor:
         """Return the probability of every influence, (B, N, n)."""
         seen = self.nodes.see(batch)
         ahead = self.nodes.ahead(seen.places, self.move("driven", seen)[0])

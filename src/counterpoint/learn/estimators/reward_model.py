@@ -1,7 +1,7 @@
 """RewardModel: the reward, or the end of an episode, as a function learned from the data."""
 
-from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -12,14 +12,15 @@ from counterpoint.core.arrays import Array
 from counterpoint.core.factors import Factorization
 from counterpoint.core.transitions import Transitions
 from counterpoint.learn.networks.layers import mlp
-from counterpoint.learn.training.fitting import History, Task
-from counterpoint.learn.training.inputs import Batch, Scaling, require_inputs
+from counterpoint.learn.training.fitting import History, TrainingTask
+from counterpoint.learn.training.inputs import require_inputs
 from counterpoint.learn.training.learner import Learner, require_choice, require_counts
+from counterpoint.learn.training.scaling import Labelled, ScaledBatch, Scaling
 
 Predicted = Literal["reward", "terminated"]
 
 MOST_VALUES = 16  # a column with more different values than this is no choice between values, but a number
-_CHUNK = 16384  # rows that are predicted at once
+_BATCH = 16384  # rows that are predicted at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,18 +56,17 @@ class RewardModel(Learner):
     def build(self, factors: Factorization, scaling: Scaling) -> nn.Module:  # noqa: ARG002, D102
         return _Network(2 * factors.state_width + factors.action_width, self.width)
 
-    def rows(self, data: Transitions, scaling: Scaling) -> "Rewarded":  # noqa: D102
+    def rows(self, data: Transitions, scaling: Scaling) -> Labelled:  # noqa: D102
         wanted = torch.from_numpy(np.asarray(getattr(data, self.predicts), np.float32).copy())
         if not bool(torch.isfinite(wanted).all()):
             raise ValueError(f"{self.predicts}: some values are NaN or infinite, which cannot be learned.")
-        batch = scaling.batch(data.state, data.action, data.next_state)
-        return Rewarded(*(getattr(batch, name) for name in ("state", "action", "next_state", "change")), wanted=wanted)
+        return Labelled(scaling.batch(data.state, data.action, data.next_state), wanted)
 
-    def train(self, network: "_Network", task: Task) -> History:  # noqa: D102
-        network.observe(task.train.wanted)  # type: ignore[attr-defined]
+    def train(self, network: "_Network", task: TrainingTask[Labelled]) -> History:  # noqa: D102
+        network.observe(task.train.label)
         return super().train(network, task)
 
-    def loss(self, network: "_Network", batch: Any, generator: torch.Generator) -> Tensor:  # noqa: ARG002, D102
+    def loss(self, network: "_Network", batch: Labelled, generator: torch.Generator) -> Tensor:  # noqa: ARG002, D102
         return network.loss(batch)
 
     def __call__(self, state: Array, action: Array, next_state: Array) -> Array:
@@ -75,21 +75,10 @@ class RewardModel(Learner):
         arrays = require_inputs(learned.factors, state, action, next_state)
         found = np.empty(len(arrays[0]), np.float32)
         with torch.no_grad():
-            for start in range(0, len(found), _CHUNK):
-                batch = learned.scaling.batch(*(array[start : start + _CHUNK] for array in arrays))
-                found[start : start + _CHUNK] = learned.network.predict(batch).numpy()  # type: ignore[operator]
+            for start in range(0, len(found), _BATCH):
+                batch = learned.scaling.batch(*(array[start : start + _BATCH] for array in arrays))
+                found[start : start + _BATCH] = learned.network.predict(batch).numpy()  # type: ignore[operator]
         return found > 0.5 if self.predicts == "terminated" else found
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Rewarded(Batch):
-    """A batch with the column that is to be predicted, (B,)."""
-
-    wanted: Tensor
-
-    def __getitem__(self, rows: Any) -> "Rewarded":
-        """Select rows by slice or by a tensor of indices."""
-        return replace(self, **{name: x[rows] for name, x in vars(self).items() if x is not None})
 
 
 class _Network(nn.Module):
@@ -111,18 +100,18 @@ class _Network(nn.Module):
             self.values[: len(different)] = different
         self.moments.copy_(torch.stack([wanted.mean(), wanted.std().clamp(min=1e-6)]))
 
-    def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def forward(self, batch: ScaledBatch) -> tuple[Tensor, Tensor]:
         """Return the number, (B,), and the log odds of the values, (B, MOST_VALUES)."""
         outputs = self.layers(torch.cat([batch.state, batch.action, batch.target("next")], dim=1))
         return outputs[:, 0], outputs[:, 1:].masked_fill(self.values.isnan(), -torch.inf)
 
-    def loss(self, batch: Rewarded) -> Tensor:
-        number, odds = self(batch)
+    def loss(self, rows: Labelled) -> Tensor:
+        number, odds = self(rows.batch)
         if self.values.isnan().all():
-            return torch.as_tensor((number - (batch.wanted - self.moments[0]) / self.moments[1]).square().mean())
-        return cross_entropy(odds, (batch.wanted[:, None] - self.values).abs().nan_to_num(torch.inf).argmin(dim=1))
+            return torch.as_tensor((number - (rows.label - self.moments[0]) / self.moments[1]).square().mean())
+        return cross_entropy(odds, (rows.label[:, None] - self.values).abs().nan_to_num(torch.inf).argmin(dim=1))
 
-    def predict(self, batch: Batch) -> Tensor:
+    def predict(self, batch: ScaledBatch) -> Tensor:
         number, odds = self(batch)
         if self.values.isnan().all():
             return torch.as_tensor(number * self.moments[1] + self.moments[0])

@@ -1,6 +1,5 @@
 """SANDy-Mixture: sparse networks, mixed by a gate, whose weights bound their Jacobians."""
 
-import math
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -12,10 +11,12 @@ from torch import Tensor, nn
 from counterpoint.core.factors import Factorization
 from counterpoint.learn.estimators.predictor import Predictor
 from counterpoint.learn.networks.layers import add_identity, mlp
-from counterpoint.learn.training.fitting import History, Task
-from counterpoint.learn.training.inputs import Batch, Scaling, node_columns
+from counterpoint.learn.networks.typed import uniform
+from counterpoint.learn.training.fitting import History, TrainingTask
 from counterpoint.learn.training.learner import require_choice, require_counts
+from counterpoint.learn.training.scaling import ScaledBatch, Scaling
 from counterpoint.learn.training.stages import in_stages
+from counterpoint.learn.training.tokens import node_columns
 
 Pooling = Literal["max", "sum"]
 SparsityForm = Literal["l1", "log"]
@@ -94,9 +95,9 @@ class SandyMixture(Predictor):
         require_choice(self, "sparsity_on", get_args(SparsityOn))
 
     def build(self, factors: Factorization, scaling: Scaling) -> nn.Module:  # noqa: ARG002, D102
-        return Mixture(factors, experts=self.experts, width=self.width, gate_layers=self.gate_layers)
+        return ExpertMixture(factors, experts=self.experts, width=self.width, gate_layers=self.gate_layers)
 
-    def loss(self, network: "Mixture", batch: Batch, generator: torch.Generator) -> Tensor:  # noqa: ARG002, D102
+    def loss(self, network: "ExpertMixture", batch: ScaledBatch, generator: torch.Generator) -> Tensor:  # noqa: ARG002, D102
         prediction, gate = network(batch)
         error = (prediction - batch.target(self.target)[:, network.outputs]).square().mean()
         bounds = network.bounds()
@@ -109,20 +110,20 @@ class SandyMixture(Predictor):
         penalty = self.sparsity * sparse + self.gate_penalty * undecided + self.balance * unbalanced
         return torch.as_tensor(error + penalty)
 
-    def train(self, network: "Mixture", task: Task) -> History:
+    def train(self, network: "ExpertMixture", task: TrainingTask[ScaledBatch]) -> History:
         """Train in stages of falling learning rate."""
         return in_stages(network, partial(self.loss, network), task)
 
-    def prediction(self, network: "Mixture", batch: Batch) -> Tensor:  # noqa: D102
+    def prediction(self, network: "ExpertMixture", batch: ScaledBatch) -> Tensor:  # noqa: D102
         return torch.as_tensor(network(batch)[0])
 
-    def edges(self, network: "Mixture", batch: Batch) -> Tensor:  # noqa: D102
+    def edges(self, network: "ExpertMixture", batch: ScaledBatch) -> Tensor:  # noqa: D102
         columns = mixed(network.gate(network.columns(batch)), network.bounds())
         scores = network.pool(columns, self.pooling)
         return add_identity(scores) if self.identity else scores
 
 
-class Mixture(nn.Module):
+class ExpertMixture(nn.Module):
     """Experts and gate. Letters: K experts, C columns that factors own, in node order, D those of the state."""
 
     def __init__(self, factors: Factorization, *, experts: int, width: int, gate_layers: int) -> None:
@@ -132,11 +133,11 @@ class Mixture(nn.Module):
         self.widths = list(factors.widths)
         self.n = factors.n
         sizes = [len(self.inputs), *[width] * (_EXPERT_LAYERS - 1), len(self.outputs)]
-        self.weights = nn.ParameterList(_uniform(experts, a, b, fan=a) for a, b in pairwise(sizes))
-        self.biases = nn.ParameterList(_uniform(experts, 1, b, fan=a) for a, b in pairwise(sizes))
+        self.weights = nn.ParameterList(uniform(experts, a, b, fan=a) for a, b in pairwise(sizes))
+        self.biases = nn.ParameterList(uniform(experts, 1, b, fan=a) for a, b in pairwise(sizes))
         self.gating = mlp([2 * len(self.inputs), *[width] * gate_layers, experts])
 
-    def columns(self, batch: Batch) -> Tensor:
+    def columns(self, batch: ScaledBatch) -> Tensor:
         """Return the columns of states and actions in node order, (B, C)."""
         return torch.cat([batch.state, batch.action], dim=1)[:, self.inputs]
 
@@ -144,7 +145,7 @@ class Mixture(nn.Module):
         """Return how much each expert counts, (B, K); rows sum to one."""
         return torch.softmax(self.gating(torch.cat([columns, columns.square()], dim=1)), dim=1)
 
-    def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def forward(self, batch: ScaledBatch) -> tuple[Tensor, Tensor]:
         """Return the mixed prediction, (B, D), and the gate, (B, K)."""
         columns = self.columns(batch)
         gate = self.gate(columns)
@@ -170,8 +171,3 @@ class Mixture(nn.Module):
 def mixed(gate: Tensor, bounds: Tensor) -> Tensor:
     """Return the bounds that hold in each row, gate (B, K) and bounds (K, C, D) to (B, C, D)."""
     return torch.einsum("bk,kcd->bcd", gate, bounds)
-
-
-def _uniform(experts: int, inputs: int, outputs: int, *, fan: int) -> nn.Parameter:
-    """Return parameters U(±1/√fan), one matrix per expert, as linear layers draw them."""
-    return nn.Parameter((2 * torch.rand(experts, inputs, outputs) - 1) / math.sqrt(fan))

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from counterpoint.core.factors import Factorization
 from counterpoint.learn.estimators.predictor import Predictor
 from counterpoint.learn.networks.layers import add_identity, mlp
-from counterpoint.learn.training.inputs import Batch, Embedding, Scaling, Tokens
 from counterpoint.learn.training.learner import require_choice, require_counts
+from counterpoint.learn.training.scaling import ScaledBatch, Scaling
+from counterpoint.learn.training.tokens import Embedding, Tokens
 
 QueryKey = Literal["separate", "shared"]
 
@@ -63,7 +64,7 @@ class SandyTransformer(Predictor):
             tokens, blocks=self.blocks, layers=self.layers, width=self.width, shared=self.query_key == "shared"
         )
 
-    def loss(self, network: "Attention", batch: Batch, generator: torch.Generator) -> Tensor:  # noqa: ARG002, D102
+    def loss(self, network: "Attention", batch: ScaledBatch, generator: torch.Generator) -> Tensor:  # noqa: ARG002, D102
         prediction, attention = network(batch)
         target = network.owned(network.tokens.pack_state(batch.target(self.target)))
         error = (network.owned(prediction) - target).square().mean()
@@ -72,10 +73,10 @@ class SandyTransformer(Predictor):
         elsewhere = 1.0 - attention.diagonal(dim1=1, dim2=2)[:, : network.tokens.n].mean()
         return torch.as_tensor(error + self.sparsity * elsewhere)
 
-    def prediction(self, network: "Attention", batch: Batch) -> Tensor:  # noqa: D102
+    def prediction(self, network: "Attention", batch: ScaledBatch) -> Tensor:  # noqa: D102
         return network.owned(network(batch)[0])
 
-    def edges(self, network: "Attention", batch: Batch) -> Tensor:  # noqa: D102
+    def edges(self, network: "Attention", batch: ScaledBatch) -> Tensor:  # noqa: D102
         _, attention = network(batch)
         scores = attention.transpose(1, 2)[:, :, : network.tokens.n]
         return add_identity(scores) if self.identity else scores
@@ -91,7 +92,7 @@ class Attention(nn.Module):
         self.blocks = nn.ModuleList(Block(size, layers=layers, width=width, shared=shared) for size in inputs)
         self.output = nn.Linear(width, tokens.width)
 
-    def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def forward(self, batch: ScaledBatch) -> tuple[Tensor, Tensor]:
         """Return the prediction, (B, N, W), and the product of the attention maps, (B, N, N), rows being targets."""
         x = self.tokens.pack(batch.state, batch.action)
         looked = torch.eye(x.shape[1]).expand(len(x), -1, -1)

@@ -17,7 +17,7 @@ _HALF_LOG_TAU = 0.5 * math.log(2.0 * math.pi)
 _FARTHEST = 50.0  # nats; a divergence is cut off here, since beyond it exponentials underflow
 
 
-class Mixture(NamedTuple):
+class GaussianMixture(NamedTuple):
     """A mixture for every row of a batch; one with K = 1 is a plain Gaussian."""
 
     log_weight: Tensor  # (..., K)
@@ -41,24 +41,26 @@ class Mixture(NamedTuple):
         """Return the mean, (..., D)."""
         return (self.log_weight.exp().unsqueeze(-1) * self.mean).sum(-2)
 
-    def blurred(self, std: Tensor) -> "Mixture":
+    def blurred(self, std: Tensor) -> "GaussianMixture":
         """Return the mixture of the same values with Gaussian noise of this standard deviation (..., D) on top."""
         variance = torch.exp(2.0 * self.log_std) + std.square().unsqueeze(-2)
         return self._replace(log_std=0.5 * torch.log(variance))
 
-    def component(self, k: int) -> "Mixture":
+    def component(self, k: int) -> "GaussianMixture":
         """Return one component as a Gaussian of its own."""
         one = slice(k, k + 1)
-        return Mixture(torch.zeros_like(self.log_weight[..., one]), self.mean[..., one, :], self.log_std[..., one, :])
+        return GaussianMixture(
+            torch.zeros_like(self.log_weight[..., one]), self.mean[..., one, :], self.log_std[..., one, :]
+        )
 
 
-def blend(p: Mixture, q: Mixture, share: float = 0.5) -> Mixture:
+def blend(p: GaussianMixture, q: GaussianMixture, share: float = 0.5) -> GaussianMixture:
     """Return the mixture of two mixtures, of which ``share`` is p."""
     weight = torch.cat([p.log_weight + math.log(share), q.log_weight + math.log1p(-share)], dim=-1)
-    return Mixture(weight, torch.cat([p.mean, q.mean], dim=-2), torch.cat([p.log_std, q.log_std], dim=-2))
+    return GaussianMixture(weight, torch.cat([p.mean, q.mean], dim=-2), torch.cat([p.log_std, q.log_std], dim=-2))
 
 
-def gaussian_kl(p: Mixture, q: Mixture, real: Tensor) -> Tensor:
+def gaussian_kl(p: GaussianMixture, q: GaussianMixture, real: Tensor) -> Tensor:
     """Return KL(p_k ‖ q_l) in nats for all pairs of components, (..., K, L)."""
     mean, log_std = p.mean.unsqueeze(-2), p.log_std.unsqueeze(-2)
     other, other_log = q.mean.unsqueeze(-3), q.log_std.unsqueeze(-3)
@@ -67,7 +69,7 @@ def gaussian_kl(p: Mixture, q: Mixture, real: Tensor) -> Tensor:
     return (each * real[..., None, None, :]).sum(-1)
 
 
-def mixture_kl(p: Mixture, q: Mixture, real: Tensor) -> Tensor:
+def mixture_kl(p: GaussianMixture, q: GaussianMixture, real: Tensor) -> Tensor:
     """Return about KL(p ‖ q) in nats, (...): the variational approximation of Hershey and Olsen (2007, eq. 18).
 
     It is exact for Gaussians and for components that lie far apart, and zero if p equals q.
@@ -83,7 +85,7 @@ def require_finest(finest: float) -> None:
         raise ValueError(f"finest: expected a share of a standard deviation between 0 and 1, got {finest!r}.")
 
 
-def kl_to_mixture(p: Mixture, q: Mixture, real: Tensor) -> Tensor:
+def kl_to_mixture(p: GaussianMixture, q: GaussianMixture, real: Tensor) -> Tensor:
     """Return about KL(p ‖ q) of a Gaussian p (K = 1) to a mixture q, (...).
 
     The mean of an upper (variational) and a lower (product) bound, after Durrieu, Thiran and Kelly

@@ -8,11 +8,12 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from counterpoint.core.factors import Factorization
-from counterpoint.learn.networks.densities import Mixture
-from counterpoint.learn.networks.message_passing import Parts, network_for
-from counterpoint.learn.training.inputs import Batch, Scaling, node_columns
+from counterpoint.learn.networks.densities import GaussianMixture
+from counterpoint.learn.networks.message_passing import Contributions, network_for
+from counterpoint.learn.training.scaling import ScaledBatch, Scaling
+from counterpoint.learn.training.tokens import node_columns
 
-_CHUNK = 4096  # rows that are predicted at once
+_BATCH = 4096  # rows that are predicted at once
 _BROADEST = math.log(100.0)  # of a component, in those of the target; one that is never needed would drift away
 
 
@@ -49,7 +50,7 @@ class DensityNetwork(nn.Module):
         self.owned = torch.split(torch.from_numpy(node_columns(factors)), list(factors.widths))
         self.register_buffer("drawn", torch.zeros(draws, factors.state_width + factors.action_width))
 
-    def observe(self, batch: Batch, rng: np.random.Generator) -> None:
+    def observe(self, batch: ScaledBatch, rng: np.random.Generator) -> None:
         """Look at the training data once, before training, and remember some rows of it.
 
         For a node of one column these are evenly spaced quantiles of it, which vary less than random rows.
@@ -63,38 +64,38 @@ class DensityNetwork(nn.Module):
                 if len(own) == 1:
                     self.drawn[:, own] = rows[:, own].sort(dim=0).values[even]
 
-    def encode(self, batch: Batch) -> Parts:
+    def encode(self, batch: ScaledBatch) -> Contributions:
         """Return what the sources contribute."""
         return self.network.encode(batch)
 
-    def target(self, batch: Batch) -> Tensor:
+    def target(self, batch: ScaledBatch) -> Tensor:
         """Return what is predicted, standardised, (n, B, D)."""
         value = torch.where(self.changes, batch.target("change"), batch.target("next"))
         return self.network.tokens.pack_state(value)[..., : self.columns].transpose(0, 1)
 
-    def densities(self, total: Tensor) -> Mixture:
+    def densities(self, total: Tensor) -> GaussianMixture:
         """Return the predictions that follow from a sum of contributions, (n, B)."""
         k, d = self.components, self.columns
         weight, mean, spread = torch.split(self.network.head(total), [k, k * d, k * d], dim=-1)
         log_std = (self.floor + softplus(spread - self.floor - 1.0)).clamp(max=_BROADEST)
         shape = (*weight.shape, d)
-        return Mixture(weight.log_softmax(-1), mean.reshape(shape), log_std.reshape(shape))
+        return GaussianMixture(weight.log_softmax(-1), mean.reshape(shape), log_std.reshape(shape))
 
-    def redrawn(self, batch: Batch, node: int) -> Mixture:
+    def redrawn(self, batch: ScaledBatch, node: int) -> GaussianMixture:
         """Return the mean of the predictions if a node had the values of the remembered rows instead, (n, B).
 
-        It is one mixture of all their components. Memory is that of its result and of one chunk of rows.
+        It is one mixture of all their components. Memory is that of its result and of one batch of rows.
         """
         given, own = torch.cat([batch.state, batch.action], dim=1), self.owned[node]
         parts = []
-        for values in torch.split(self.drawn[:, own], max(1, _CHUNK // max(1, len(batch)))):
+        for values in torch.split(self.drawn[:, own], max(1, _BATCH // max(1, len(batch)))):
             many = given.repeat(len(values), 1, 1)  # (draws, B, S + A)
             many[:, :, own] = values[:, None]
             state, action = torch.split(many.flatten(0, 1), [batch.state.shape[1], batch.action.shape[1]], dim=1)
-            found = self.densities(self.network.total(Batch(state, action)))
+            found = self.densities(self.network.total(ScaledBatch(state, action)))
             parts.append([torch.stack(torch.split(part, len(batch), dim=1), dim=2).flatten(2, 3) for part in found])
         weight, mean, log_std = (torch.cat(part, dim=2) for part in zip(*parts, strict=True))
-        return Mixture(weight - math.log(len(self.drawn)), mean, log_std)
+        return GaussianMixture(weight - math.log(len(self.drawn)), mean, log_std)
 
 
 def steadier_as_changes(factors: Factorization, scaling: Scaling) -> Tensor:

@@ -8,18 +8,17 @@ Letters, besides those of ``counterpoint.core.arrays``: ``W`` columns of the wid
 positions (0 if there are none), ``P`` ordered pairs of a node and another one that is a state factor.
 """
 
-import math
-from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from counterpoint.core.arrays import Array
 from counterpoint.core.factors import Factorization
-from counterpoint.learn.training.inputs import Batch, Moments, Scaling, Tokens
+from counterpoint.learn.networks.typed import numbered
+from counterpoint.learn.training.scaling import Moments, ScaledBatch, Scaling
+from counterpoint.learn.training.tokens import Tokens
 
 _ABSENT = 1e3  # a distance larger than any real one, of nodes that are nowhere
 _TINY = 1e-12
@@ -49,21 +48,22 @@ class Nodes:
         self.packing = Tokens(factors)
         self.width = self.packing.width
         self.real = self.packing.real[: self.n].float()
-        self.kind = _numbered([factors.types[name] for name in factors.names])
+        self.kind = numbered([factors.types[name] for name in factors.names])
         pairs = [(i, j) for j in range(self.n) for i in range(self.count) if i != j]
         self.source, self.target = torch.tensor(pairs, dtype=torch.long).reshape(-1, 2).T
-        self.pair_kind = _numbered([(int(self.kind[i]), int(self.kind[j])) for i, j in pairs])
+        self.pair_kind = numbered([(int(self.kind[i]), int(self.kind[j])) for i, j in pairs])
         self.rank = ((self.kind[self.source] == self.kind[self.target]) * (self.target - self.source).sign()).float()
         self._find_units(factors, scaling)
 
     def _find_units(self, factors: Factorization, scaling: Scaling) -> None:
         """Find the maps from standard scores of columns to those of types, and to places."""
         columns = [*factors.state.values(), *factors.action.values()]
-        state = [(scaling.state, own) for own in columns[: self.n]]
-        action = [(scaling.action, own) for own in columns[self.n :]]
-        before = _Units(state + action, self.width, self.kind)
-        after = _Units([(scaling.change, own) for _, own in state], self.width, self.kind[: self.n])
-        self._before, self._after = before.convert, after.convert
+        pooled = scaling.pooled(factors)
+        mean, std = _by_node(factors, pooled.state, pooled.action, self.width)
+        moved, spread_moved = (each[: self.n] for each in _by_node(factors, pooled.change, pooled.action, self.width))
+        self._before = _conversion(_by_node(factors, scaling.state, scaling.action, self.width), (mean, std))
+        before = tuple(each[: self.n] for each in _by_node(factors, scaling.change, scaling.action, self.width))
+        self._after = _conversion(before, (moved, spread_moved))
         places = [factors.positions.get(name) for name in factors.names]
         self.axes = max((len(place.columns) for place in places if place is not None), default=0)
         self.placed = torch.tensor([place is not None for place in places])
@@ -73,20 +73,20 @@ class Nodes:
                 own = [columns[node].index(column) for column in place.columns]
                 where[node, own, range(self.axes)] = place.scale
                 origin[node] = place.offset
-        centre = np.einsum("nw,nwx->nx", before.mean, where) + origin  # (N, X)
-        spread = np.einsum("nw,nwx->nx", before.std, where)
+        centre = np.einsum("nw,nwx->nx", mean, where) + origin  # (N, X)
+        spread = np.einsum("nw,nwx->nx", std, where)
         unit = _spread(centre[: self.n], spread[: self.n], self.placed[: self.n].numpy())
-        self._where = _floats(where * before.std[:, :, None] / unit), _floats(centre / unit)
+        self._where = _floats(where * std[:, :, None] / unit), _floats(centre / unit)
         moves = where[: self.n] / unit
-        self._moves = _floats(moves * after.std[:, :, None]), _floats(np.einsum("nw,nwx->nx", after.mean, moves))
+        self._moves = _floats(moves * spread_moved[:, :, None]), _floats(np.einsum("nw,nwx->nx", moved, moves))
 
-    def see(self, batch: Batch) -> Seen:
+    def see(self, batch: ScaledBatch) -> Seen:
         """Return the tokens and places of a batch."""
         scale, shift = self._before
         tokens = self.packing.pack(batch.state, batch.action) * scale + shift
         return Seen(tokens, torch.einsum("bnw,nwx->bnx", tokens, self._where[0]) + self._where[1])
 
-    def change(self, batch: Batch) -> Tensor:
+    def change(self, batch: ScaledBatch) -> Tensor:
         """Return by how much each state factor changed, in units of its type's changes, (B, n, W)."""
         scale, shift = self._after
         return self.packing.pack_state(batch.target("change")) * scale + shift
@@ -154,59 +154,12 @@ class Nodes:
         return margin
 
 
-class TypedMLP(nn.Module):
-    """One network per type, with ReLU between layers: slot k of the input goes through that of its type.
-
-    Args:
-        kind: the type of each slot, (slots,).
-        sizes: number of features, from input to output.
-        bias: of the last layer at first, if it should not be random.
-    """
-
-    def __init__(self, kind: Tensor, sizes: list[int], bias: float | None = None) -> None:
-        super().__init__()
-        self.kind = torch.unique(kind, return_inverse=True)[1]
-        kinds = int(self.kind.max()) + 1
-        self.weights = nn.ParameterList(_uniform(kinds, a, b, fan=a) for a, b in pairwise(sizes))
-        self.biases = nn.ParameterList(_uniform(kinds, 1, b, fan=a) for a, b in pairwise(sizes))
-        if bias is not None:
-            nn.init.constant_(self.biases[-1], bias)
-
-    def forward(self, features: Tensor) -> Tensor:
-        """Map (B, slots, inputs) to (B, slots, outputs)."""
-        hidden = features.transpose(0, 1)
-        for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            hidden = torch.baddbmm(bias[self.kind], torch.relu(hidden) if layer else hidden, weight[self.kind])
-        return hidden.transpose(0, 1)
-
-
-class _Units:
-    """Means and standard deviations of types, and the map from standard scores of columns to those of types."""
-
-    def __init__(self, nodes: list[tuple[Moments, tuple[int, ...]]], width: int, kind: Tensor) -> None:
-        mean, std = np.zeros((len(nodes), width)), np.ones((len(nodes), width))
-        for node, (moments, own) in enumerate(nodes):
-            mean[node, : len(own)] = np.array(moments.mean)[list(own)]
-            std[node, : len(own)] = np.array(moments.std)[list(own)]
-        self.mean, self.std = np.empty_like(mean), np.empty_like(std)
-        for one in set(kind.tolist()):
-            alike = kind.numpy() == one
-            self.mean[alike] = middle = mean[alike].mean(axis=0)
-            self.std[alike] = np.sqrt((std[alike] ** 2 + (mean[alike] - middle) ** 2).mean(axis=0))
-        self.convert = _floats(std / self.std), _floats((mean - self.mean) / self.std)
-
-
 def _spread(centre: Array, spread: Array, placed: Array) -> float:
     """Return the standard deviation of all positions together; 1 if there are none."""
     if not placed.any():
         return 1.0
     apart = centre[placed] - centre[placed].mean(axis=0)
     return float(np.sqrt((spread[placed] ** 2 + apart**2).mean() + _TINY))
-
-
-def _numbered(items: Sequence[object]) -> Tensor:
-    order = {item: number for number, item in enumerate(dict.fromkeys(items))}
-    return torch.tensor([order[item] for item in items], dtype=torch.long)
 
 
 def _length(offset: Tensor) -> Tensor:
@@ -217,5 +170,16 @@ def _floats(array: Array) -> Tensor:
     return torch.from_numpy(np.asarray(array, np.float32))
 
 
-def _uniform(*shape: int, fan: int) -> nn.Parameter:
-    return nn.Parameter((2.0 * torch.rand(*shape) - 1.0) / math.sqrt(fan))
+def _conversion(own: tuple[Array, ...], common: tuple[Array, ...]) -> tuple[Tensor, Tensor]:
+    """Return scale and shift that turn standard scores by the own moments into those by common ones."""
+    return _floats(own[1] / common[1]), _floats((own[0] - common[0]) / common[1])
+
+
+def _by_node(factors: Factorization, state: Moments, action: Moments, width: int) -> tuple[Array, Array]:
+    """Return means and standard deviations of the columns of each node, padded by 0 and 1, (N, W) each."""
+    mean, std = np.zeros((factors.n + factors.m, width)), np.ones((factors.n + factors.m, width))
+    spaces = [(state, own) for own in factors.state.values()] + [(action, own) for own in factors.action.values()]
+    for node, (moments, own) in enumerate(spaces):
+        mean[node, : len(own)] = np.array(moments.mean)[list(own)]
+        std[node, : len(own)] = np.array(moments.std)[list(own)]
+    return mean, std

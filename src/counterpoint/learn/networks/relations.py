@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from counterpoint.core.factors import Factorization
 from counterpoint.learn.networks.features import Nodes
-from counterpoint.learn.training.inputs import Batch, Scaling
+from counterpoint.learn.training.scaling import ScaledBatch, Scaling
 
 _ROUNDS = 20  # of reweighted least squares
 _CLOSEST = 0.01  # distances are told apart down to this share of the spread of positions
@@ -33,7 +33,7 @@ class Relations(nn.Module):
         self.width = self.nodes.pair_width + 3 * (self.nodes.axes + 1)
         self.register_buffer("drift", torch.zeros(self.nodes.count, self.nodes.width + 1, self.nodes.axes))
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: ScaledBatch) -> Tensor:
         """Return the features of all pairs, (B, P, width)."""
         seen = self.nodes.see(batch)
         ahead = seen.places + torch.einsum("bnw,nwx->bnx", _with_one(seen.tokens), self.drift)
@@ -44,7 +44,7 @@ class Relations(nn.Module):
         both = (self.nodes.placed[i] & self.nodes.placed[j]).unsqueeze(-1)
         return torch.cat([self.nodes.pairs(seen, ahead), close * both], dim=-1)
 
-    def observe(self, batch: Batch) -> None:
+    def observe(self, batch: ScaledBatch) -> None:
         """Fit the usual change of positions by least absolute deviations, pooled over factors of a type."""
         nodes = self.nodes
         seen = nodes.see(batch)

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -23,9 +23,10 @@ from tqdm import tqdm
 
 from counterpoint.core.arrays import Ints
 from counterpoint.core.transitions import Transitions
-from counterpoint.learn.training.inputs import Batch
+from counterpoint.learn.training.scaling import Rows
 
-LossFn: TypeAlias = Callable[[Batch, torch.Generator], Tensor]  # the mean loss of a batch, a scalar
+AnyRows = TypeVar("AnyRows", bound=Rows)
+LossFn: TypeAlias = Callable[[AnyRows, torch.Generator], Tensor]  # the mean loss of a batch, a scalar
 
 FEWEST_EPISODES = 5  # with fewer episodes than this, validation rows are drawn one by one
 _VALIDATION_ROWS = 4096  # rows of a validation batch, at the most
@@ -78,18 +79,24 @@ class History:
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class TrainingTask(Generic[AnyRows]):
     """What to learn from: standardised rows to train on and to validate on, and how to go about it."""
 
-    train: Batch
-    validation: Batch
+    train: AnyRows
+    validation: AnyRows
     training: Training
     rng: np.random.Generator
     progress: bool = True
     name: str = "fit"  # shown by the progress bar
 
 
-def minimise(network: nn.Module, loss: LossFn, task: Task, *, validate: LossFn | None = None) -> History:
+def minimise(
+    network: nn.Module,
+    loss: LossFn[AnyRows],
+    task: TrainingTask[AnyRows],
+    *,
+    validate: LossFn[AnyRows] | None = None,
+) -> History:
     """Train ``network`` in place and leave it with the weights of its best epoch, in evaluation mode.
 
     The best epoch is that of the smallest validation loss. A keyboard interrupt ends training with a
@@ -113,7 +120,7 @@ def minimise(network: nn.Module, loss: LossFn, task: Task, *, validate: LossFn |
 class _Run:
     """One call of ``minimise``."""
 
-    def __init__(self, network: nn.Module, loss: LossFn, validate: LossFn, task: Task) -> None:
+    def __init__(self, network: nn.Module, loss: LossFn[Any], validate: LossFn[Any], task: TrainingTask[Any]) -> None:
         self.network, self.loss, self.validate, self.task = network, loss, validate, task
         settings = task.training
         self.parameters = [p for p in network.parameters() if p.requires_grad]
@@ -166,15 +173,15 @@ class _Run:
         rows = self.task.train
         order = torch.from_numpy(self.task.rng.permutation(len(rows)))
         total = 0.0
-        for part in torch.split(order, self.task.training.batch_size):
+        for own in torch.split(order, self.task.training.batch_size):
             self.optimiser.zero_grad(set_to_none=True)
-            loss = self.loss(rows[part], self.generator)
+            loss = self.loss(rows[own], self.generator)
             loss.backward()  # type: ignore[no-untyped-call]
             if self.task.training.clip is not None:
                 nn.utils.clip_grad_norm_(self.parameters, self.task.training.clip)
             self.optimiser.step()
             self.warm_up.step()
-            total += loss.item() * len(part)
+            total += loss.item() * len(own)
         return total / len(rows)
 
     def _validation_loss(self) -> float:
@@ -182,8 +189,8 @@ class _Run:
         generator = torch.Generator().manual_seed(self.validation_seed)
         rows = self.task.validation
         with torch.no_grad():
-            parts = [self.validate(part, generator).item() * len(part) for part in rows.chunks(_VALIDATION_ROWS)]
-        return sum(parts) / len(rows)
+            batches = rows.batches(_VALIDATION_ROWS)
+            return sum(self.validate(batch, generator).item() * len(batch) for batch in batches) / len(rows)
 
     def _record(self, train: float, validation: float) -> None:
         if not (math.isfinite(train) and math.isfinite(validation)):

@@ -20,8 +20,9 @@ from counterpoint.core.transitions import Transitions
 from counterpoint.files.recording import FileProblem
 from counterpoint.learn.training import storage
 from counterpoint.learn.training.bounds import no_larger_than
-from counterpoint.learn.training.fitting import History, Task, Training, minimise, seeded, split
-from counterpoint.learn.training.inputs import Batch, Scaling, require_training_data
+from counterpoint.learn.training.fitting import History, Training, TrainingTask, minimise, seeded, split
+from counterpoint.learn.training.inputs import require_training_data
+from counterpoint.learn.training.scaling import Rows, Scaling
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,18 +60,18 @@ class Learner(Training, ABC):
         """Return a new network; it may draw initial weights from torch's global state, which is seeded."""
 
     @abstractmethod
-    def loss(self, network: Any, batch: Batch, generator: torch.Generator) -> Tensor:
+    def loss(self, network: Any, batch: Any, generator: torch.Generator) -> Tensor:
         """Return the mean training loss of a batch, a scalar."""
 
-    def rows(self, data: Transitions, scaling: Scaling) -> Batch:
+    def rows(self, data: Transitions, scaling: Scaling) -> Rows:
         """Return what the losses see of transitions."""
         return scaling.batch(data.state, data.action, data.next_state)
 
-    def validation_loss(self, network: Any, batch: Batch, generator: torch.Generator) -> Tensor:
+    def validation_loss(self, network: Any, batch: Any, generator: torch.Generator) -> Tensor:
         """Return the loss that early stopping watches, a scalar; by default the training loss."""
         return self.loss(network, batch, generator)
 
-    def train(self, network: Any, task: Task) -> History:
+    def train(self, network: Any, task: TrainingTask[Any]) -> History:
         """Train the network in place; by default in one go."""
         return minimise(network, partial(self.loss, network), task, validate=partial(self.validation_loss, network))
 
@@ -115,7 +116,7 @@ class Learner(Training, ABC):
         rows, held = (self.rows(part, scaling) for part in (data, validation))
         with seeded(rng):
             network = self.build(factors, scaling)
-        task = Task(rows, held, self.training, rng, progress=progress, name=type(self).__name__)
+        task = TrainingTask(rows, held, self.training, rng, progress=progress, name=type(self).__name__)
         history = self.train(network, task)
         return replace(self, fitted=Fitted(factors, scaling, network, history))
 

@@ -8,8 +8,7 @@ from typing import TypeAlias
 
 from torch import nn
 
-from counterpoint.learn.training.fitting import History, LossFn, Task, minimise
-from counterpoint.learn.training.inputs import Batch
+from counterpoint.learn.training.fitting import AnyRows, History, LossFn, TrainingTask, minimise
 
 Stages: TypeAlias = tuple[tuple[float, float], ...]  # shares of the learning rate and of the epochs
 
@@ -19,11 +18,11 @@ GENTLE: Stages = ((1.0, 0.4), (0.5, 0.2), (0.2, 0.2), (0.05, 0.2))  # for what m
 
 def in_stages(
     network: nn.Module,
-    loss: LossFn,
-    task: Task,
+    loss: LossFn[AnyRows],
+    task: TrainingTask[AnyRows],
     *,
     stages: Stages = STAGES,
-    rows: Callable[[], Batch] | None = None,
+    rows: Callable[[], AnyRows] | None = None,
 ) -> History:
     """Train a network in place, one stage after another; each begins with the best weights of the last.
 
@@ -40,13 +39,13 @@ def in_stages(
     histories: list[History] = []
     for rate, share in stages:
         settings = task.training
-        part = replace(
+        stage = replace(
             settings, learning_rate=rate * settings.learning_rate, epochs=max(1, round(share * settings.epochs))
         )
         again = task.train if rows is None or not histories else rows()
         weights = copy.deepcopy(network.state_dict())
         try:
-            histories.append(minimise(network, loss, replace(task, train=again, training=part)))
+            histories.append(minimise(network, loss, replace(task, train=again, training=stage)))
         except KeyboardInterrupt:
             if not histories:
                 raise

@@ -28,7 +28,7 @@ from counterpoint.files.header import factors_from_json, factors_to_json
 from counterpoint.files.output import output
 from counterpoint.files.recording import FileProblem
 from counterpoint.learn.training.fitting import History
-from counterpoint.learn.training.inputs import Moments, Scaling
+from counterpoint.learn.training.scaling import Moments, Scaling
 
 FORMAT = 1  # raised whenever files of the old kind can no longer be read
 MOST = 10_000_000  # the largest whole number that a setting may be
