@@ -15,9 +15,11 @@ from counterpoint.core.augment import require_count, require_generator
 from counterpoint.core.factors import Factorization
 from counterpoint.core.protocols import RewardFn, TerminalFn
 from counterpoint.core.transitions import Transitions
+from counterpoint.learn.networks.typed import layered
 from counterpoint.learn.training.fitting import flushed_denormals
-from counterpoint.learn.training.inputs import Batch, Moments, Scaling, Target, require_inputs
+from counterpoint.learn.training.inputs import require_inputs
 from counterpoint.learn.training.learner import Learner, require_choice, require_counts
+from counterpoint.learn.training.scaling import Moments, ScaledBatch, Scaling, Target
 from counterpoint.replay import Rollouts
 from counterpoint.replay.rollouts import DrawActions
 
@@ -76,11 +78,11 @@ class DynamicsEnsemble(Learner):
         inputs = factors.state_width + factors.action_width
         return Members(self.members, [inputs, *[self.width] * self.layers, 2 * factors.state_width])
 
-    def loss(self, network: "Members", batch: Batch, generator: torch.Generator) -> Tensor:
+    def loss(self, network: "Members", batch: ScaledBatch, generator: torch.Generator) -> Tensor:
         """Return the negative log-likelihood of a column, the mean over members, and the cost of the bounds."""
         return self.validation_loss(network, batch, generator) + network.bound_cost()
 
-    def validation_loss(self, network: "Members", batch: Batch, generator: torch.Generator) -> Tensor:  # noqa: ARG002, D102
+    def validation_loss(self, network: "Members", batch: ScaledBatch, generator: torch.Generator) -> Tensor:  # noqa: ARG002, D102
         mean, log_variance = network(batch)
         error = (batch.target(self.target) - mean).square()
         both = 0.5 * (error * torch.exp(-log_variance) + log_variance + math.log(2.0 * math.pi))
@@ -187,13 +189,11 @@ class Members(nn.Module):
         self.widest = nn.Parameter(torch.full((sizes[-1] // 2,), _WIDEST))
         self.narrowest = nn.Parameter(torch.full((sizes[-1] // 2,), _NARROWEST))
 
-    def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def forward(self, batch: ScaledBatch) -> tuple[Tensor, Tensor]:
         """Return mean and logarithm of the variance of the standardised target, each (E, B, S)."""
         inputs = torch.cat([batch.state, batch.action], dim=1)
-        x = inputs.expand(len(self.weights[0]), -1, -1)
-        for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            x = torch.baddbmm(bias, torch.relu(x) if layer else x, weight)
-        mean, raw = x.chunk(2, dim=-1)
+        outputs = layered(inputs.expand(len(self.weights[0]), -1, -1), self.weights, self.biases)
+        mean, raw = outputs.chunk(2, dim=-1)
         below = self.widest - nn.functional.softplus(self.widest - raw)
         return mean, self.narrowest + nn.functional.softplus(below - self.narrowest)
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from counterpoint.core.factors import Factorization
 from counterpoint.learn.estimators.predictor import Predictor
 from counterpoint.learn.networks.layers import add_identity, mlp
-from counterpoint.learn.networks.typed import uniform
+from counterpoint.learn.networks.typed import layered, uniform
 from counterpoint.learn.training.fitting import History, TrainingTask
 from counterpoint.learn.training.learner import require_choice, require_counts
 from counterpoint.learn.training.scaling import ScaledBatch, Scaling
@@ -149,10 +149,8 @@ class ExpertMixture(nn.Module):
         """Return the mixed prediction, (B, D), and the gate, (B, K)."""
         columns = self.columns(batch)
         gate = self.gate(columns)
-        hidden = columns.expand(gate.shape[1], *columns.shape)
-        for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            hidden = torch.baddbmm(bias, torch.relu(hidden) if layer else hidden, weight)
-        return torch.einsum("bk,kbd->bd", gate, hidden), gate
+        each = layered(columns.expand(gate.shape[1], *columns.shape), self.weights, self.biases)
+        return torch.einsum("bk,kbd->bd", gate, each), gate
 
     def bounds(self) -> Tensor:
         """Return the bound of each expert's Jacobian, (K, C, D): rows are sources."""

@@ -1,7 +1,7 @@
 """Networks with weights of their own for each type, which factors of one type share."""
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import pairwise
 
 import torch
@@ -47,11 +47,29 @@ class TypedMLP(nn.Module):
 
     def slots(self, features: Tensor) -> Tensor:
         """Map (slots, B, inputs) to (slots, B, outputs)."""
-        hidden = features
-        for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            told = self.activation(hidden) if layer else hidden
-            hidden = torch.baddbmm(bias[self.kinds], told, weight[self.kinds])
-        return hidden if self.straight is None else hidden + self.straight.slots(features)
+        weights, biases = ([each[self.kinds] for each in own] for own in (self.weights, self.biases))
+        out = layered(features, weights, biases, self.activation)
+        return out if self.straight is None else out + self.straight.slots(features)
+
+
+def layered(
+    inputs: Tensor,
+    weights: Iterable[Tensor],
+    biases: Iterable[Tensor],
+    activation: Callable[[Tensor], Tensor] = torch.relu,
+) -> Tensor:
+    """Send (K, B, inputs) through K networks side by side; every layer is one batched product.
+
+    Args:
+        inputs: what each network sees.
+        weights: (K, inputs, outputs) of each layer.
+        biases: (K, 1, outputs) of each layer.
+        activation: what is applied between layers.
+    """
+    hidden = inputs
+    for layer, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
+        hidden = torch.baddbmm(bias, activation(hidden) if layer else hidden, weight)
+    return hidden
 
 
 def numbered(items: Sequence[Hashable]) -> Tensor:
