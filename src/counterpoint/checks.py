@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from counterpoint.core.arrays import Array, Floats, Ints, listed
-from counterpoint.core.augment import Counterfactuals, require_data
+from counterpoint.core.augment import Counterfactuals
 from counterpoint.core.factors import Factorization
 from counterpoint.core.protocols import Mask, RewardFn, call_mask, call_reward
+from counterpoint.core.require import require_data
 from counterpoint.core.transitions import Transitions
 
 CHUNK = 65536

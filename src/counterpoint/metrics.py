@@ -13,11 +13,11 @@ import numpy as np
 
 from counterpoint.checks import audit
 from counterpoint.core.arrays import Array, Bools, Floats
-from counterpoint.core.augment import require_count, require_data, require_generator
 from counterpoint.core.coda import coda
 from counterpoint.core.factors import Factorization
 from counterpoint.core.pairs import drawn
 from counterpoint.core.protocols import DeriveFn, Mask
+from counterpoint.core.require import require_count, require_data, require_generator
 from counterpoint.core.transitions import Transitions
 
 EdgeKind = Literal["off-diagonal", "object-object", "action-object", "all"]

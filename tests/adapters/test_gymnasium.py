@@ -424,9 +424,9 @@ def test_unknown_tasks_modes_and_settings_are_refused():
         WorldEnv("place-1", clip=True)
     with pytest.raises(TypeError, match="clip: such settings go with the name of a task"):
         WorldEnv(pong_task(), clip=True)
-    with pytest.raises(ValueError, match="length: expected at least 1 step, got 0"):
+    with pytest.raises(ValueError, match="length: expected a number of steps, 1 or more, got 0"):
         place_task("place-1", length=0)
-    with pytest.raises(ValueError, match="num_envs: expected at least 1 environment, got 0"):
+    with pytest.raises(ValueError, match="num_envs: expected a number of environments, 1 or more, got 0"):
         WorldVectorEnv("place-1", 0)
     with pytest.raises(ValueError, match=r"bounds: expected .* shape \(2, 16\), got \(2, 12\)"):
         Task(Sprites(), Place(1), np.zeros((2, 12)), Pong().ends)

@@ -366,8 +366,8 @@ def test_a_bad_mask_is_explained(what, error, message, rng):
         ({"reward_fn": lambda s, a, n: n.fill(1)}, ValueError, "reward_fn: it tried to change its input"),
         ({"terminal_fn": lambda s, a, n: n[:, 0]}, TypeError, "terminal_fn: expected booleans"),
         ({"reward_fn": None}, TypeError, "reward_fn: expected a function, got None"),
-        ({"pairs": 0}, ValueError, "pairs: expected at least 1, got 0"),
-        ({"samples_per_pair": 2.5}, TypeError, "samples_per_pair: expected a whole number, got 2.5"),
+        ({"pairs": 0}, ValueError, "pairs: expected a whole number, 1 or more, got 0"),
+        ({"samples_per_pair": 2.5}, TypeError, "samples_per_pair: expected a whole number, 1 or more, got 2.5"),
         ({"pairing": "clever"}, ValueError, "pairing: expected 'uniform' or 'sharing', got 'clever'"),
         ({"policy": "uniform"}, TypeError, r"policy: expected Uniform\(\) or Sparse\(\)"),
     ],
@@ -382,8 +382,8 @@ def test_bad_parts_are_explained(others, error, message, rng):
 @pytest.mark.parametrize(
     ("data", "size", "generator", "error", "message"),
     [
-        (None, 0, None, ValueError, "size: expected at least 1, got 0"),
-        (None, -3, None, ValueError, "size: expected at least 1, got -3"),
+        (None, 0, None, ValueError, "size: expected a whole number, 1 or more, got 0"),
+        (None, -3, None, ValueError, "size: expected a whole number, 1 or more, got -3"),
         (None, 1.0, None, TypeError, "size: expected a whole number"),
         (None, 1, 0, TypeError, r"rng: expected a NumPy generator such as np.random.default_rng\(0\), got 0"),
         (lambda d: d[:0], 1, None, ValueError, "it holds no transitions"),

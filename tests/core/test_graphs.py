@@ -101,7 +101,7 @@ def test_counts_of_unions():
             lambda: random_union(np.zeros(3, int), np.random.default_rng()),
             r"labels: expected integers of shape \(B, N\)",
         ),
-        (lambda: Sparse(0), "at least one component"),
+        (lambda: Sparse(0), "components: expected a whole number, 1 or more, got 0"),
     ],
 )
 def test_errors(call, message):

@@ -123,8 +123,8 @@ def test_a_policy_may_reuse_its_buffer_but_not_touch_the_state():
         ({"size": -5}, "size: expected a number of rows, 0 or more, got -5"),
         ({"episode_length": 0}, "episode_length: expected a whole number, 1 or more, got 0"),
         ({"environments": 2.5}, "environments: expected a whole number, 1 or more, got 2.5"),
-        ({"reset_probability": 1.5}, "reset_probability: expected a probability per step, 0 to 1, got 1.5"),
-        ({"reset_probability": float("nan")}, "reset_probability: expected a probability"),
+        ({"reset_probability": 1.5}, "reset_probability: expected a share between 0 and 1, got 1.5"),
+        ({"reset_probability": float("nan")}, "reset_probability: expected a share"),
         ({"reward_fn": lambda *_: 1.0}, r"reward_fn: expected shape \(3000,\), .* got \(\)"),
         ({"terminal_fn": lambda s, *_: s[:, :1] > 0}, r"terminal_fn: expected shape \(64,\), .* got \(64, 1\)"),
         ({"policy": lambda s, _: np.full((len(s), 2), 2.0)}, r"action: row 0, column 0 \(action\) is 2; expected"),
@@ -132,14 +132,14 @@ def test_a_policy_may_reuse_its_buffer_but_not_touch_the_state():
     ],
 )
 def test_mistakes_are_explained(settings, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         gather(**settings)
 
 
 def test_misspelt_settings_and_seeds_for_generators_are_refused():
     with pytest.raises(TypeError, match="episode_lenght"):
         gather(episode_lenght=10)
-    with pytest.raises(TypeError, match=r"rng: expected a numpy.random.Generator, got int"):
+    with pytest.raises(TypeError, match="rng: expected a NumPy generator"):
         collect(WORLD, RANDOM, 10, 0)
     with pytest.raises(TypeError, match="terminal_fn: expected booleans, got dtype float64"):
         gather(terminal_fn=lambda s, *_: np.zeros(len(s)))

@@ -600,8 +600,8 @@ def test_clipping_actions_is_a_setting():
     ("settings", "message"),
     [
         ({"dtype": np.float16}, "dtype: expected np.float32 or np.float64, got float16"),
-        ({"length": 0}, "length: expected at least 1 step, got 0"),
-        ({"points": -1}, "points: expected at least 1 step, got -1"),
+        ({"length": 0}, "length: expected a number of steps, 1 or more, got 0"),
+        ({"points": -1}, "points: expected a number of steps, 1 or more, got -1"),
     ],
 )
 def test_bad_settings_are_explained(settings, message):

@@ -38,6 +38,7 @@ from counterpoint.adapters.gymnasium_tasks import (
     resolve,
 )
 from counterpoint.core.arrays import Array, Floats
+from counterpoint.core.require import require_count
 
 try:
     import gymnasium
@@ -156,8 +157,7 @@ class WorldVectorEnv(VectorEnv[Floats, Floats, Array]):
         size: int = 256,
         **settings: Any,
     ) -> None:
-        if num_envs < 1:
-            raise ValueError(f"num_envs: expected at least 1 environment, got {num_envs}.")
+        require_count("num_envs", num_envs, noun="number of environments")
         self.task, self.num_envs = resolve(task, settings), num_envs
         self.single_observation_space, self.single_action_space = _spaces(self.task)
         self.observation_space = batch_space(self.single_observation_space, num_envs)

@@ -12,6 +12,7 @@ import numpy as np
 
 from counterpoint.core.arrays import Array, Bools, Floats, Ints, listed
 from counterpoint.core.protocols import RewardFn
+from counterpoint.core.require import require_count
 from counterpoint.worlds.bounce import SPEED_LIMIT
 from counterpoint.worlds.draw import draw_pong, draw_sprites
 from counterpoint.worlds.place import TARGETS, TASKS, Place
@@ -64,8 +65,7 @@ def place_task(name: str, *, length: int = 50, separate: bool = False, noise_std
         noise_std: of the velocity noise; see ``Sprites``.
     """
     reward_fn, world = Place.named(name), Sprites(separate=separate, noise_std=noise_std)
-    if length < 1:
-        raise ValueError(f"length: expected at least 1 step, got {length}.")
+    require_count("length", length, noun="number of steps")
     bounds = np.tile([[0, 0, -SPEED_LIMIT, -SPEED_LIMIT], [1, 1, SPEED_LIMIT, SPEED_LIMIT]], len(TARGETS))
     draw = partial(draw_sprites, targets=TARGETS[-reward_fn.count :], tolerance=reward_fn.tolerance)
     return Task(world, reward_fn, bounds, partial(_has_lasted, length), draw=draw)

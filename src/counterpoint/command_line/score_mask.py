@@ -60,10 +60,8 @@ def run(given: argparse.Namespace) -> int:
     scores = estimator.scores(some.state, some.action, some.next_state if estimator.uses_next_state else None)
     print(_figures(scores, truth[rows], rng))
     if given.tau is not None:
-        print(
-            "\n"
-            + _at(given, Threshold(estimator, given.tau), scores > given.tau, truth[rows], (data, factors, rng, derive))
-        )
+        setting = (data, factors, rng, derive)
+        print("\n" + _at(given, Threshold(estimator, given.tau), scores > given.tau, truth[rows], setting))
     return 0
 
 

@@ -3,6 +3,9 @@
 Shape letters, used in every docstring and field comment: ``B`` batch, ``S``/``A`` state/action
 columns, ``n``/``m`` state/action factors, ``N = n + m`` nodes (state factors first), ``U`` noise
 columns. Batch first, always.
+
+Words for rows that go together: a *batch* is whatever a function is given at once; a *chunk* is what the
+engine holds of its proposals at a time; a *block* is what is held of a file. Rows are not otherwise cut up.
 """
 
 from collections.abc import Sequence

@@ -10,11 +10,19 @@ from counterpoint.core.arrays import Array, Ints, NodeSet
 from counterpoint.core.coda import derived, mixed, require_derived
 from counterpoint.core.engine import Chunk, Funnel, Recipe, Sources, chunks
 from counterpoint.core.factors import Factorization
-from counterpoint.core.graphs import Policy, Uniform
+from counterpoint.core.graphs import Uniform, UnionPolicy
 from counterpoint.core.pairs import Pairs, same_rows, sharing, uniform
 from counterpoint.core.patience import hopeless, why_too_few
 from counterpoint.core.protocols import DeriveFn, Mask, RewardFn, TerminalFn, call_reward, call_terminal
 from counterpoint.core.provenance import Provenance
+from counterpoint.core.require import (
+    require_choice,
+    require_count,
+    require_counts,
+    require_data,
+    require_functions,
+    require_generator,
+)
 from counterpoint.core.transitions import Transitions
 
 
@@ -83,19 +91,15 @@ class Augmenter:
     pairs: int = 2000
     samples_per_pair: int = 5
     _: KW_ONLY
-    policy: Policy = field(default_factory=Uniform)
+    policy: UnionPolicy = field(default_factory=Uniform)
     pairing: Literal["uniform", "sharing"] = "uniform"
     derive: DeriveFn | None = None
 
     def __post_init__(self) -> None:
-        require_count("pairs", self.pairs)
-        require_count("samples_per_pair", self.samples_per_pair)
-        for name in ("mask_fn", "reward_fn"):
-            if not callable(getattr(self, name)):
-                raise TypeError(f"{name}: expected a function, got {getattr(self, name)!r}.")
-        if self.pairing not in ("uniform", "sharing"):
-            raise ValueError(f"pairing: expected 'uniform' or 'sharing', got {self.pairing!r}.")
-        if not isinstance(self.policy, Policy):
+        require_counts(self, "pairs", "samples_per_pair")
+        require_functions(self, "mask_fn", "reward_fn")
+        require_choice(self, "pairing", ("uniform", "sharing"))
+        if not isinstance(self.policy, UnionPolicy):
             raise TypeError(f"policy: expected Uniform() or Sparse(), got {self.policy!r}.")
 
     def __call__(self, data: Transitions, *, rng: np.random.Generator) -> Counterfactuals:
@@ -205,10 +209,10 @@ class Augmenter:
     def _relabelled(self, made: Transitions) -> Transitions:
         """Relabel reward and termination in place, chunk by chunk."""
         for start in range(0, len(made), 65536):
-            part = made[start : start + 65536]
-            made.reward[start : start + 65536] = call_reward(self.reward_fn, part)
+            rows = slice(start, start + 65536)
+            made.reward[rows] = call_reward(self.reward_fn, made[rows])
             if self.terminal_fn is not None:
-                made.terminated[start : start + 65536] = call_terminal(self.terminal_fn, part)
+                made.terminated[rows] = call_terminal(self.terminal_fn, made[rows])
         return made
 
 
@@ -223,7 +227,9 @@ class _Output:
             self.transitions = Transitions.empty_like(like, rows)
             self.provenance = Provenance.empty(rows, factors.n + factors.m)
         except MemoryError as error:
-            raise MemoryError(f"size: {rows:,} rows do not fit into memory. Make them in several parts.") from error
+            raise MemoryError(
+                f"size: {rows:,} rows do not fit into memory. Make them chunk by chunk, with stream."
+            ) from error
         self.transitions.terminated[:] = False
         self.funnel = Funnel()
 
@@ -244,30 +250,3 @@ class _Output:
 
 def _take(source: Array, rows: Ints, out: Array) -> None:
     np.take(source, rows, axis=0, out=out, mode="clip")  # "clip" writes straight into out
-
-
-def require_count(name: str, value: object) -> None:
-    """Raise unless ``value`` is a positive whole number."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name}: expected a whole number, got {value!r}.")
-    if value < 1:
-        raise ValueError(f"{name}: expected at least 1, got {value}.")
-
-
-def require_generator(rng: object) -> None:
-    """Raise unless ``rng`` is a NumPy generator."""
-    if not isinstance(rng, np.random.Generator):
-        raise TypeError(f"rng: expected a NumPy generator such as np.random.default_rng(0), got {rng!r}.")
-
-
-def require_data(data: Transitions, factors: Factorization) -> None:
-    """Raise unless ``data`` holds transitions that the factorisation covers."""
-    if not isinstance(data, Transitions):
-        raise TypeError(f"data: expected Transitions, got {type(data).__name__}.")
-    if not len(data):
-        raise ValueError("data: it holds no transitions, so there is nothing to recombine.")
-    factors.require_widths(data.state.shape[1], data.action.shape[1])
-    if factors.noise and data.noise is not None and data.noise.shape[1] != factors.noise_width:
-        raise ValueError(
-            f"noise: the data has {data.noise.shape[1]} columns, the factors own {factors.noise_width} of them."
-        )

@@ -5,7 +5,7 @@ import numpy as np
 from counterpoint.core import kernels
 from counterpoint.core.arrays import Array, Bools, Ints, NodeSet, words
 from counterpoint.core.factors import Factorization
-from counterpoint.core.graphs import Policy, components, independent, random_union
+from counterpoint.core.graphs import UnionPolicy, components, independent, random_union
 from counterpoint.core.protocols import DeriveFn, Mask, call_derive, call_mask
 from counterpoint.core.provenance import Provenance
 from counterpoint.core.threads import run
@@ -49,7 +49,7 @@ def propose(
     factors: Factorization,
     *,
     rng: np.random.Generator,
-    policy: Policy | None = None,
+    policy: UnionPolicy | None = None,
     derive: DeriveFn | None = None,
 ) -> tuple[Transitions, NodeSet]:
     """Propose one counterfactual for each pair of rows: Algorithm 1 up to its test.

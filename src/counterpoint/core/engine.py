@@ -13,7 +13,7 @@ from counterpoint.core import kernels
 from counterpoint.core.arrays import Array, Ints, words
 from counterpoint.core.coda import derived, mixed
 from counterpoint.core.factors import Factorization
-from counterpoint.core.graphs import Policy, independent, label_dtype, overlay, unions
+from counterpoint.core.graphs import UnionPolicy, independent, label_dtype, overlay, unions
 from counterpoint.core.pairs import Pairs
 from counterpoint.core.protocols import DeriveFn, Mask, call_mask
 from counterpoint.core.provenance import Provenance
@@ -69,7 +69,7 @@ class Recipe:
 
     factors: Factorization
     mask_fn: Mask
-    policy: Policy
+    policy: UnionPolicy
     samples_per_pair: int
     derive: DeriveFn | None
 
@@ -101,8 +101,8 @@ class Sources:
 
     def _label(self, rows: Ints) -> None:
         contiguous = len(rows) == rows[-1] - rows[0] + 1
-        part = self.data[rows[0] : rows[-1] + 1] if contiguous else self.data[rows]
-        mask = call_mask(self.recipe.mask_fn, part, self.recipe.factors)
+        asked = self.data[rows[0] : rows[-1] + 1] if contiguous else self.data[rows]
+        mask = call_mask(self.recipe.mask_fn, asked, self.recipe.factors)
         labels = np.empty((len(rows), self.labels.shape[1]), self.labels.dtype)
         run(kernels.label, len(rows), mask, labels)
         self.labels[rows] = labels

@@ -13,6 +13,7 @@ import numpy as np
 
 from counterpoint.core import kernels
 from counterpoint.core.arrays import Array, Bools, Ints, NodeSet
+from counterpoint.core.require import require_counts
 from counterpoint.core.threads import run
 
 
@@ -35,18 +36,17 @@ class Sparse:
     components: int = 1
 
     def __post_init__(self) -> None:
-        if isinstance(self.components, bool) or not isinstance(self.components, int) or self.components < 1:
-            raise ValueError(f"Sparse: expected at least one component to swap, got {self.components!r}.")
+        require_counts(self, "components")
 
     def most(self, components: int) -> int:
         """How many components a union may have at the most."""
         return min(self.components, components)
 
 
-Policy = Uniform | Sparse
+UnionPolicy = Uniform | Sparse
 
 
-def unions(components: int, policy: Policy) -> int:
+def unions(components: int, policy: UnionPolicy) -> int:
     """Count the proper unions of so many components that a policy may choose.
 
     >>> unions(4, Uniform()), unions(4, Sparse()), unions(1, Uniform())
@@ -113,7 +113,7 @@ def independent(mask: Bools, nodes: NodeSet) -> Bools:
 
 
 def random_union(
-    labels: Ints, rng: np.random.Generator, policy: Policy | None = None, *, fixed: NodeSet | None = None
+    labels: Ints, rng: np.random.Generator, policy: UnionPolicy | None = None, *, fixed: NodeSet | None = None
 ) -> NodeSet:
     """Draw for each row a proper union of its components, uniformly (or by another policy).
 

@@ -8,20 +8,20 @@ from typing import Any, cast
 import numba
 
 THREADS = int(cast(Any, numba.config).NUMBA_NUM_THREADS)
-TILE = 4096  # rows; below it a second thread costs more than it brings
+FEWEST = 4096  # rows for a thread; below it a second thread costs more than it brings
 _pool: tuple[int, ThreadPoolExecutor] | None = None  # with the process it belongs to: threads do not survive a fork
 
 
 def run(loop: Callable[..., None], rows: int, *arrays: object) -> None:
     """Run a kernel over all rows, shared among ``NUMBA_NUM_THREADS`` threads."""
     global _pool  # noqa: PLW0603
-    threads = min(THREADS, rows // TILE)
+    threads = min(THREADS, rows // FEWEST)
     if threads < 2:
         loop(0, rows, *arrays)
         return
     if _pool is None or _pool[0] != os.getpid():
         _pool = os.getpid(), ThreadPoolExecutor(THREADS, "counterpoint")
-    bounds = [rows * part // threads for part in range(threads + 1)]
-    parts = [_pool[1].submit(loop, bounds[i], bounds[i + 1], *arrays) for i in range(threads)]
-    for part in parts:
-        part.result()
+    bounds = [rows * share // threads for share in range(threads + 1)]
+    shares = [_pool[1].submit(loop, bounds[i], bounds[i + 1], *arrays) for i in range(threads)]
+    for share in shares:
+        share.result()

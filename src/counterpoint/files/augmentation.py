@@ -10,9 +10,10 @@ from typing import Protocol
 
 import numpy as np
 
-from counterpoint.core.augment import Augmenter, Counterfactuals, require_count
+from counterpoint.core.augment import Augmenter, Counterfactuals
 from counterpoint.core.engine import Funnel
 from counterpoint.core.provenance import Provenance
+from counterpoint.core.require import require_count
 from counterpoint.core.transitions import Transitions
 from counterpoint.files.recording import FileProblem, Recording
 from counterpoint.files.scanning import Scan

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from counterpoint.core.factors import Factorization
+from counterpoint.core.require import require_count
 from counterpoint.files.blocks import Blocks
 from counterpoint.files.recording import Columns, FileProblem, Head, Recording, assembled, joined
 
@@ -39,8 +40,7 @@ class Scan:
 
         Memory does not grow with the file, except for ``.npz``, which is read whole.
         """
-        if rows < 1:
-            raise ValueError(f"rows: expected at least 1, got {rows}.")
+        require_count("rows", rows)
         rows, count = min(rows, max(1, self.rows)), 0
         blocks = Blocks(rows)
         with reading(self.path):

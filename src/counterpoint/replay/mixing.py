@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from counterpoint.core.augment import require_count
+from counterpoint.core.require import require_count, require_counts, require_share
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,10 @@ class Mixing:
     sources: int | None = None
 
     def __post_init__(self) -> None:
-        require_count("every", self.every)
-        require_count("capacity", self.capacity)
+        require_counts(self, "every", "capacity")
         if self.sources is not None:
             require_count("sources", self.sources)
-        if not 0 <= self.max_fraction <= 1:
-            raise ValueError(f"max_fraction: expected a share between 0 and 1, got {self.max_fraction!r}.")
+        require_share("max_fraction", self.max_fraction)
 
     def rounds(self, before: int, added: int) -> int:
         """Return how many rounds are due when ``added`` real rows follow the first ``before`` ones.

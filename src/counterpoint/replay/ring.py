@@ -3,7 +3,7 @@
 import numpy as np
 
 from counterpoint.core.arrays import Ints
-from counterpoint.core.augment import require_count
+from counterpoint.core.require import require_count
 from counterpoint.core.transitions import Transitions
 
 UNKEPT = ("episode", "step")  # a counterfactual row is part of no episode

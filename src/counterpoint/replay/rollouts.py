@@ -7,8 +7,8 @@ from typing import TypeAlias
 import numpy as np
 
 from counterpoint.core.arrays import Array, Floats
-from counterpoint.core.augment import require_count
 from counterpoint.core.protocols import RewardFn, TerminalFn, call_reward, call_terminal
+from counterpoint.core.require import require_counts, require_functions
 from counterpoint.core.transitions import Transitions
 
 ForwardModel: TypeAlias = Callable[[Floats, Floats], Array]  # (state (B, S), action (B, A)) -> next_state (B, S)
@@ -37,11 +37,8 @@ class Rollouts:
     draw_actions: DrawActions | None = None
 
     def __post_init__(self) -> None:
-        require_count("starts", self.starts)
-        require_count("steps", self.steps)
-        for name in ("forward_model", "reward_fn"):
-            if not callable(getattr(self, name)):
-                raise TypeError(f"{name}: expected a function, got {getattr(self, name)!r}.")
+        require_counts(self, "starts", "steps")
+        require_functions(self, "forward_model", "reward_fn")
 
     def __call__(self, data: Transitions, *, rng: np.random.Generator) -> Transitions:
         """Roll out from random states of ``data`` and return all rows, first steps first."""

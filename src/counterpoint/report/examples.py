@@ -8,7 +8,7 @@ from counterpoint.core.arrays import Array, Bools, Ints, NodeSet
 from counterpoint.core.augment import Counterfactuals
 from counterpoint.core.coda import propose
 from counterpoint.core.factors import Factorization
-from counterpoint.core.graphs import Policy, independent
+from counterpoint.core.graphs import UnionPolicy, independent
 from counterpoint.core.pairs import drawn
 from counterpoint.core.protocols import DeriveFn, Mask, call_mask
 from counterpoint.core.transitions import Transitions
@@ -63,7 +63,7 @@ def rejected(
     factors: Factorization,
     *,
     rng: np.random.Generator,
-    policy: Policy,
+    policy: UnionPolicy,
     derive: DeriveFn | None,
 ) -> Rejections:
     """Run one small round of Algorithm 1 and pick some proposals that were rejected, by different edges if possible.

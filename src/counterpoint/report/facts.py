@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from counterpoint.core.arrays import listed
-from counterpoint.core.augment import Counterfactuals, require_data, require_generator
+from counterpoint.core.augment import Counterfactuals
 from counterpoint.core.factors import Factorization
 from counterpoint.core.protocols import Mask
+from counterpoint.core.require import require_data, require_generator
 from counterpoint.core.transitions import Transitions
 from counterpoint.report import examples
 from counterpoint.report.coverage import Coverage, coverage

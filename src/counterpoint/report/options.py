@@ -9,7 +9,7 @@ import numpy as np
 from counterpoint.checks import Audit
 from counterpoint.core.arrays import Array, Bools, Floats, Ints, listed
 from counterpoint.core.factors import Factorization
-from counterpoint.core.graphs import Policy, Uniform
+from counterpoint.core.graphs import Uniform, UnionPolicy
 from counterpoint.core.protocols import DeriveFn
 
 
@@ -59,7 +59,7 @@ class Extras(TypedDict, total=False):
     calibration: Calibration | None  # of a learned mask
     about: Mapping[str, object]  # seed, command, date: whatever should be on record
     labels: Mapping[str, Sequence[str]]  # factor -> a label for each of its columns, with units
-    policy: Policy  # the one that the counterfactuals were made with
+    policy: UnionPolicy  # the one that the counterfactuals were made with
     derive: DeriveFn | None  # recomputes derived columns, if there are any
 
 
@@ -72,7 +72,7 @@ class Options:
     calibration: Calibration | None = None
     about: Mapping[str, object] = field(default_factory=dict)
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    policy: Policy = field(default_factory=Uniform)
+    policy: UnionPolicy = field(default_factory=Uniform)
     derive: DeriveFn | None = None
 
     def __post_init__(self) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 
 from counterpoint.core.arrays import Array, Floats, read_only
 from counterpoint.core.protocols import RewardFn, TerminalFn, call_reward, call_terminal
+from counterpoint.core.require import require_counts, require_share
 from counterpoint.core.transitions import Transitions
 from counterpoint.worlds.world import ACTION_LIMIT, Policy, World, check_draw
 
@@ -30,16 +31,8 @@ class _Schedule:
     points: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("episode_length", "environments", "points"):
-            value = getattr(self, name)
-            if name == "points" and value is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise ValueError(f"{name}: expected a whole number, 1 or more, got {value!r}.")
-        if not 0 <= self.reset_probability <= 1:
-            raise ValueError(
-                f"reset_probability: expected a probability per step, 0 to 1, got {self.reset_probability!r}."
-            )
+        require_counts(self, "episode_length", "environments", *([] if self.points is None else ["points"]))
+        require_share("reset_probability", self.reset_probability)
 
 
 def uniform_policy(world: World) -> Policy:

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from counterpoint.core.arrays import Array, Bools, Floats
+from counterpoint.core.require import require_count
 from counterpoint.worlds.bounce import HALF_SIDE
 from counterpoint.worlds.pong_physics import HALF_X, HALF_Y, LIMIT, RADIUS, REST, SCALE, WALL
 
@@ -138,8 +139,7 @@ class Canvas:
     """A sheet of paper in world coordinates, between a lower left and an upper right corner."""
 
     def __init__(self, low: Point, high: Point, size: int) -> None:
-        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 16:
-            raise ValueError(f"size: expected a number of pixels, 16 or more, got {size!r}.")
+        require_count("size", size, 16, "number of pixels")
         image, draw = _pillow()
         self.left, self.top = low[0], high[1]
         self.scale = OVERSAMPLE * int(size) / (high[1] - low[1])  # pixels in one unit of the world

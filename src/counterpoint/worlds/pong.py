@@ -13,6 +13,7 @@ import numpy as np
 
 from counterpoint.core.arrays import Array, Bools, Floats, Ints
 from counterpoint.core.factors import Factorization
+from counterpoint.core.require import require_count
 from counterpoint.worlds.pong_physics import FACTORS, LIMIT, REST, SCALE, advance, reach
 from counterpoint.worlds.pong_player import pong_policy
 from counterpoint.worlds.world import check_action, check_draw, check_noise, check_state, doubles, float_dtype
@@ -64,8 +65,7 @@ class Pong:
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", float_dtype(self.dtype))
         for name in ("length", "points"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}: expected at least 1 step, got {getattr(self, name)}.")
+            require_count(name, getattr(self, name), noun="number of steps")
 
     @property
     def factors(self) -> Factorization:

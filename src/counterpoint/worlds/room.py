@@ -8,6 +8,7 @@ import numpy as np
 
 from counterpoint.core.arrays import Array, Bools, Floats, Ints
 from counterpoint.core.factors import Factorization
+from counterpoint.core.require import require_share
 from counterpoint.worlds.world import check_draw, check_inputs, float_dtype
 
 KEEP_DRY, KEEP_ICY = 0.5, 1.0  # share of its velocity that a body keeps in one step
@@ -58,8 +59,7 @@ class Room:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", float_dtype(self.dtype))
-        if not 0 <= self.icy <= 1:
-            raise ValueError(f"icy: expected a share between 0 and 1, got {self.icy!r}.")
+        require_share("icy", self.icy)
 
     @cached_property
     def factors(self) -> Factorization:

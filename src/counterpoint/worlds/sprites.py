@@ -9,6 +9,7 @@ import numpy as np
 from counterpoint.core.arrays import Array, Bools, Floats, Ints
 from counterpoint.core.factors import Factorization
 from counterpoint.core.positions import Position
+from counterpoint.core.require import require_count
 from counterpoint.worlds import bounce
 from counterpoint.worlds.world import check_draw, check_inputs, doubles, float_dtype
 
@@ -81,8 +82,7 @@ class Sprites:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", float_dtype(self.dtype))
-        if isinstance(self.n, bool) or not isinstance(self.n, int | np.integer) or self.n < 1:
-            raise ValueError(f"n: expected a number of sprites, 1 or more, got {self.n!r}.")
+        require_count("n", self.n, noun="number of sprites")
         for name in ("noise_std", "noise_margin"):
             if not 0 <= getattr(self, name) < np.inf:
                 raise ValueError(f"{name}: expected a finite number, 0 or more, got {getattr(self, name)!r}.")

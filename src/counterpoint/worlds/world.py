@@ -15,6 +15,7 @@ import numpy as np
 
 from counterpoint.core.arrays import Array, Bools, Floats, Ints, numbers
 from counterpoint.core.factors import Factorization
+from counterpoint.core.require import require_count, require_generator
 
 ACTION_LIMIT = 1.0  # actions of every world lie in [-ACTION_LIMIT, ACTION_LIMIT]
 
@@ -134,13 +135,8 @@ def check_noise(noise: object | None, factors: Factorization, rows: int) -> Arra
 
 def check_draw(size: object, rng: object) -> None:
     """Raise unless ``size`` is a number of rows and ``rng`` a NumPy generator."""
-    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
-        raise ValueError(f"size: expected a number of rows, 0 or more, got {size!r}.")
-    if not isinstance(rng, np.random.Generator):
-        raise TypeError(
-            f"rng: expected a numpy.random.Generator, got {type(rng).__name__}. "
-            "Make one with np.random.default_rng(seed)."
-        )
+    require_count("size", size, 0, "number of rows")
+    require_generator(rng)
 
 
 def float_dtype(dtype: object) -> np.dtype[Any]:

@@ -137,5 +137,5 @@ def test_misuse_is_explained(fitted):
     derived = Factorization(state={"cart": (0, 1)}, action={"motor": (0,)}, derived=(2,))
     with pytest.raises(ValueError, match=r"columns \(2,\) are derived"):
         DynamicsEnsemble(**SMALL).fit(recorded(rows=200), derived, rng=np.random.default_rng(0), progress=False)
-    with pytest.raises(ValueError, match="size: expected at least 1"):
+    with pytest.raises(ValueError, match="size: expected a whole number, 1 or more"):
         fitted.rollouts(recorded(rows=200), 0, rng=np.random.default_rng(0), reward_fn=lambda s, a, after: a[:, 0])

@@ -233,7 +233,7 @@ def test_bad_rows_are_drawn_again(rng):
     ],
 )
 def test_settings_are_checked(settings, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         MaskedLikelihood(**settings)
 
 

@@ -252,5 +252,5 @@ def test_mixture_settings_run(rng):
     ],
 )
 def test_settings_are_checked(make, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         make()

@@ -12,10 +12,10 @@ import numpy as np
 from tqdm import tqdm
 
 from counterpoint.core.arrays import Floats
-from counterpoint.core.augment import require_generator
 from counterpoint.core.coda import require_derived
 from counterpoint.core.factors import Factorization
 from counterpoint.core.protocols import DeriveFn
+from counterpoint.core.require import require_generator
 from counterpoint.core.transitions import Transitions
 from counterpoint.learn.calibration.motion_alone import MotionAlone
 from counterpoint.learn.calibration.plausibility import Forward, implausible

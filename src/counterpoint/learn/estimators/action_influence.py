@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from counterpoint.core.factors import Factorization
+from counterpoint.core.require import require_counts
 from counterpoint.learn.estimators.estimator import NetworkEstimator
 from counterpoint.learn.networks.densities import blend, kl_to_mixture, require_finest
 from counterpoint.learn.networks.density_network import DensityNetwork
 from counterpoint.learn.networks.layers import with_self_edges
 from counterpoint.learn.training.fitting import History, TrainingTask
-from counterpoint.learn.training.learner import require_counts
 from counterpoint.learn.training.scaling import ScaledBatch, Scaling
 from counterpoint.learn.training.stages import in_stages
 

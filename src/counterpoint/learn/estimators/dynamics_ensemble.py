@@ -11,14 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from counterpoint.core.arrays import Array, Floats
-from counterpoint.core.augment import require_count, require_generator
 from counterpoint.core.factors import Factorization
 from counterpoint.core.protocols import RewardFn, TerminalFn
+from counterpoint.core.require import require_choice, require_count, require_counts, require_generator
 from counterpoint.core.transitions import Transitions
 from counterpoint.learn.networks.typed import layered
 from counterpoint.learn.training.fitting import flushed_denormals
 from counterpoint.learn.training.inputs import require_inputs
-from counterpoint.learn.training.learner import Learner, require_choice, require_counts
+from counterpoint.learn.training.learner import Learner
 from counterpoint.learn.training.scaling import Moments, ScaledBatch, Scaling, Target
 from counterpoint.replay import Rollouts
 from counterpoint.replay.rollouts import DrawActions

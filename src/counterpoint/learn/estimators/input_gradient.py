@@ -8,12 +8,12 @@ from torch import Tensor, nn
 from torch.nn.functional import smooth_l1_loss
 
 from counterpoint.core.factors import Factorization
+from counterpoint.core.require import require_counts
 from counterpoint.learn.estimators.estimator import NetworkEstimator
 from counterpoint.learn.networks.density_network import steadier_as_changes
 from counterpoint.learn.networks.layers import with_self_edges
 from counterpoint.learn.networks.message_passing import Network, network_for
 from counterpoint.learn.training.fitting import History, TrainingTask, torch_generator
-from counterpoint.learn.training.learner import require_counts
 from counterpoint.learn.training.scaling import ScaledBatch, Scaling
 from counterpoint.learn.training.stages import in_stages, joined
 from counterpoint.learn.training.tokens import node_columns

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from counterpoint.core.augment import require_generator
+from counterpoint.core.require import require_generator
 from counterpoint.core.transitions import Transitions
 from counterpoint.learn.networks.layers import mlp
 from counterpoint.learn.training.fitting import Training, TrainingTask, minimise, seeded

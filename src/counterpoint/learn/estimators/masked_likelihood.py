@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from counterpoint.core.factors import Factorization
+from counterpoint.core.require import require_counts
 from counterpoint.learn.estimators.estimator import NetworkEstimator
 from counterpoint.learn.networks.densities import GaussianMixture, blend, mixture_kl, require_finest
 from counterpoint.learn.networks.density_network import DensityNetwork
 from counterpoint.learn.networks.layers import with_self_edges
 from counterpoint.learn.networks.message_passing import Contributions, without
 from counterpoint.learn.training.fitting import History, TrainingTask
-from counterpoint.learn.training.learner import require_counts
 from counterpoint.learn.training.scaling import ScaledBatch, Scaling
 from counterpoint.learn.training.stages import GENTLE, in_stages
 

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from counterpoint.core.arrays import Array, Floats
+from counterpoint.core.require import require_choice
 from counterpoint.learn.estimators.estimator import NetworkEstimator
 from counterpoint.learn.training.fitting import flushed_denormals
 from counterpoint.learn.training.inputs import require_inputs
-from counterpoint.learn.training.learner import require_choice
 from counterpoint.learn.training.scaling import ScaledBatch, Target
 from counterpoint.learn.training.tokens import node_columns
 

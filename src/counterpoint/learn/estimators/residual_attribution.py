@@ -10,11 +10,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from counterpoint.core.factors import Factorization
+from counterpoint.core.require import require_counts
 from counterpoint.learn.estimators.estimator import NetworkEstimator
 from counterpoint.learn.networks.features import Nodes, Seen
 from counterpoint.learn.networks.typed import TypedMLP
 from counterpoint.learn.training.fitting import History, TrainingTask
-from counterpoint.learn.training.learner import require_counts
 from counterpoint.learn.training.scaling import Rows, ScaledBatch, Scaling
 from counterpoint.learn.training.stages import in_stages
 

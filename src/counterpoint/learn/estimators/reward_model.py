@@ -10,11 +10,12 @@ from torch.nn.functional import cross_entropy
 
 from counterpoint.core.arrays import Array
 from counterpoint.core.factors import Factorization
+from counterpoint.core.require import require_choice, require_counts
 from counterpoint.core.transitions import Transitions
 from counterpoint.learn.networks.layers import mlp
 from counterpoint.learn.training.fitting import History, TrainingTask
 from counterpoint.learn.training.inputs import require_inputs
-from counterpoint.learn.training.learner import Learner, require_choice, require_counts
+from counterpoint.learn.training.learner import Learner
 from counterpoint.learn.training.scaling import Labelled, ScaledBatch, Scaling
 
 Predicted = Literal["reward", "terminated"]

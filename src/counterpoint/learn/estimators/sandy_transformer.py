@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from counterpoint.core.factors import Factorization
+from counterpoint.core.require import require_choice, require_counts
 from counterpoint.learn.estimators.predictor import Predictor
 from counterpoint.learn.networks.layers import add_identity, mlp
-from counterpoint.learn.training.learner import require_choice, require_counts
 from counterpoint.learn.training.scaling import ScaledBatch, Scaling
 from counterpoint.learn.training.tokens import Embedding, Tokens
 

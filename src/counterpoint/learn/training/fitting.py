@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from counterpoint.core.arrays import Ints
+from counterpoint.core.require import require_count
 from counterpoint.core.transitions import Transitions
 from counterpoint.learn.training.scaling import Rows
 
@@ -56,9 +57,7 @@ class Training:
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "patience", "warm_up"):
-            value, least = getattr(self, name), 0 if name == "warm_up" else 1
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-                raise ValueError(f"{name}: expected a whole number, {least} or more, got {value!r}.")
+            require_count(name, getattr(self, name), 0 if name == "warm_up" else 1)
         if not self.learning_rate > 0 or not (self.clip is None or self.clip > 0):
             raise ValueError(
                 f"learning_rate and clip: expected positive numbers, got {self.learning_rate!r} and {self.clip!r}."

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from counterpoint.core.augment import require_generator
 from counterpoint.core.factors import Factorization
+from counterpoint.core.require import require_generator
 from counterpoint.core.transitions import Transitions
 from counterpoint.files.recording import FileProblem
 from counterpoint.learn.training import storage
@@ -169,17 +169,3 @@ class Learner(Training, ABC):
             raise FileProblem(f"{path}: its settings or weights do not make a {cls.__name__}: {why}") from error
         network.eval()
         return replace(estimator, fitted=Fitted(record.factors, record.scaling, network, record.history))
-
-
-def require_counts(settings: object, *names: str) -> None:
-    """Raise ``ValueError`` unless the named settings are whole numbers, 1 or more."""
-    for name in names:
-        value = getattr(settings, name)
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise ValueError(f"{name}: expected a whole number, 1 or more, got {value!r}.")
-
-
-def require_choice(settings: object, name: str, choices: tuple[str, ...]) -> None:
-    """Raise ``ValueError`` unless the named setting is one of the choices."""
-    if getattr(settings, name) not in choices:
-        raise ValueError(f"{name}: expected {' or '.join(map(repr, choices))}, got {getattr(settings, name)!r}.")

@@ -8,6 +8,7 @@ import numpy as np
 
 from counterpoint.core.arrays import Bools, Floats, Ints, listed
 from counterpoint.core.factors import Factorization
+from counterpoint.core.require import require_count
 from counterpoint.worlds.world import Policy, check_draw, check_inputs, float_dtype
 from counterpoint.worlds.zoo.draft import Blueprint
 from counterpoint.worlds.zoo.kinds import KINDS, draw
@@ -80,8 +81,7 @@ class Zoo:
         unknown = [kind for kind in self.kinds if kind not in KINDS]
         if unknown or not self.kinds:
             raise ValueError(f"kinds: expected some of {listed(KINDS, 20)}, got {listed(unknown) or 'none'}.")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer) or self.seed < 0:
-            raise ValueError(f"seed: expected a whole number, 0 or more, got {self.seed!r}.")
+        require_count("seed", self.seed, 0)
 
     @cached_property
     def blueprint(self) -> Blueprint:
