@@ -264,7 +264,7 @@ def test_the_same_bits_for_any_number_of_threads():
 def test_threads_share_the_rows(monkeypatch):
     monkeypatch.setattr(threads, "THREADS", 3)
     monkeypatch.setattr(threads, "_pool", None)
-    seen = np.zeros(3 * threads.TILE, int)
+    seen = np.zeros(3 * threads.FEWEST, int)
     for _ in range(2):
         threads.run(lambda start, stop, out: np.add.at(out, slice(start, stop), 1), len(seen), seen)
     assert (seen == 2).all()
