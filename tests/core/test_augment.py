@@ -396,7 +396,7 @@ def test_bad_parts_are_explained(others, error, message, rng):
             ValueError,
             "noise: the data has 4 columns, the factors own 1",
         ),
-        (None, 10**15, None, MemoryError, "rows do not fit into memory. Make them in several parts"),
+        (None, 10**15, None, MemoryError, "rows do not fit into memory. Make them chunk by chunk"),
     ],
 )
 def test_bad_data_is_explained(data, size, generator, error, message, rng):
