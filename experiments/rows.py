@@ -24,6 +24,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from experiments import machine
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+# Activations are given back and asked for again at each step; left to itself, the system clears them each time.
+KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**30), "MALLOC_TRIM_THRESHOLD_": str(2**32)}
 
 Row = dict[str, Any]
 Write = Callable[..., None]  # write(step=1000, reward=0.5)
@@ -90,9 +92,9 @@ def run_all(
 
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """Let processes that are started meanwhile have one thread: they inherit it before they load any library."""
-    before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, "1"))
+    """Let processes that are started meanwhile have one thread and keep their memory: they inherit it at birth."""
+    before = {name: os.environ.get(name) for name in (*THREADS, *KEPT_MEMORY)}
+    os.environ.update(dict.fromkeys(THREADS, "1") | KEPT_MEMORY)
     try:
         yield
     finally:

@@ -1,0 +1,92 @@
+"""The runs of batch RL on Pong: an enlarged dataset, what the world says of it, and an agent trained on it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+
+from counterpoint import Transitions
+from experiments import rows
+from experiments.batch_pong import data
+from experiments.batch_pong.agent import agent, success
+from experiments.batch_pong.data import Source
+from experiments.batch_pong.peers import Diffusion
+from experiments.batch_pong.truth import judged
+
+# In the order in which they start: complete comparisons first.
+FIRST = (
+    "real", "3C-exact", "3C-ours", "1C-ours", "mbpo", "3C-identity", "3D-diffusion", "3C-transformer", "3C1M-ours",
+    "1C-transformer", "1C-exact", "3N-noise",
+)  # fmt: skip
+REST = (
+    "dyna", "2C-transformer", "5C-transformer", "2C-ours", "5C-ours", "2C-exact", "5C-exact", "3C1M-transformer",
+    "3C1M-exact",
+)  # fmt: skip
+ARMS = (*FIRST, *REST)
+LAST = 20  # evaluations that the figure of a run is the mean of
+
+
+@dataclass(frozen=True)
+class Config:
+    """One run; the defaults are the paper's."""
+
+    arm: str = "real"
+    source: Source = field(default_factory=Source)
+    updates: int = 500_000
+    batch_size: int = 1000
+    width: int = 128  # of both hidden layers of actor and critics
+    evaluate_every: int = 1_000
+    games: int = 10
+
+    @property
+    def name(self) -> str:
+        """The name of the run's file."""
+        return f"{self.source.rows / 1000:g}k_{self.arm}_{self.source.seed}"
+
+
+_TINY = Config(
+    source=Source(
+        length=60, mask_steps=20, mask_width=8, tau=0.5, reward_steps=20, model_steps=20, model_width=16,
+        attribution_epochs=1, attribution_tau=0.9,
+        diffusion=Diffusion(width=16, steps=50, sampling_steps=4),
+    ),
+    updates=60, batch_size=64, width=16, evaluate_every=20, games=5,
+)  # fmt: skip
+# Arms, sizes, number of seeds, settings. A pilot chose the number of updates in "laptop", see the page of results.
+PRESETS: dict[str, tuple[tuple[str, ...], tuple[int, ...], int, Config]] = {
+    "smoke": (("real", "3C-exact", "mbpo", "3D-diffusion", "3C1M-ours"), (3_000,), 1, _TINY),
+    "laptop": (FIRST, (25_000, 50_000, 100_000), 3, Config(updates=100_000, games=50)),
+    "paper": (ARMS, (25_000, 50_000, 75_000, 100_000, 150_000, 250_000), 10, Config()),
+}
+
+
+def runs(preset: str, arms: Sequence[str] = (), sizes: Sequence[int] = ()) -> Iterator[Config]:
+    """Give the runs of a preset in the order in which they start: by size, by seed, by arm."""
+    known, usual, seeds, base = PRESETS[preset]
+    for size in sizes or usual:
+        for seed in range(seeds):
+            source = replace(base.source, rows=size, seed=seed)
+            yield from (replace(base, arm=arm, source=source) for arm in arms or known)
+
+
+def work(config: Config, write: rows.Write) -> None:
+    """Do one run: enlarge the dataset, ask the world about it, train, and play now and then."""
+    torch.set_num_threads(1)
+    source = config.source
+    real = data.real(source)
+    made = data.added(source, config.arm)
+    usual = (real.next_state - real.state).std(axis=0, dtype=np.float64)
+    write(step=0, real=len(real), wins=float((real.reward == 1).mean()), losses=float((real.reward == -1).mean()))
+    for origin, part in made.items():
+        scores = {"wins": float((part.reward == 1).mean()), "losses": float((part.reward == -1).mean())}
+        write(step=0, origin=origin, made=len(part), **judged(part, source.world, usual), **scores)
+    if config.arm.endswith("ours"):
+        write(step=0, **data.ours(source)[1])
+    player = agent(
+        Transitions.concat(real, *made.values()), seed=source.seed, batch_size=config.batch_size, width=config.width
+    )
+    for update in range(config.evaluate_every, config.updates + 1, config.evaluate_every):
+        player.train(config.evaluate_every, config.batch_size)
+        rng = np.random.default_rng([source.seed, update])
+        write(step=update, success=success(player, source.world, config.games, rng))

@@ -1,0 +1,218 @@
+"""Batch RL on Pong runs at its smallest; rows are judged by the world, and the report puts ours beside theirs."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("stable_baselines3")
+pytest.importorskip("rich")
+
+import torch
+
+from counterpoint import Transitions
+from counterpoint.worlds import Pong
+from experiments import pages, rows
+from experiments.batch_pong import agent, data, peers, report, run, truth
+from experiments.batch_pong.__main__ import main
+
+TINY = run.PRESETS["smoke"][3]
+SOURCE = replace(TINY.source, rows=3000)  # the same as of the smoke preset
+WORLD = SOURCE.world
+
+
+@pytest.fixture(autouse=True, scope="module")
+def cache(tmp_path_factory):
+    before, data.CACHE = data.CACHE, tmp_path_factory.mktemp("cache")
+    yield
+    data.CACHE = before
+
+
+def usual(real):
+    return (real.next_state - real.state).std(axis=0, dtype=np.float64)
+
+
+def test_presets_give_complete_comparisons_first():
+    configs = list(run.runs("laptop"))
+    assert [c.name for c in configs[:3]] == ["25k_real_0", "25k_3C-exact_0", "25k_3C-ours_0"]
+    assert len(configs) == len({c.name for c in configs}) == 3 * 3 * len(run.FIRST)
+    seeds = [(c.source.rows, c.source.seed) for c in configs]
+    assert seeds == sorted(seeds)
+    paper = next(run.runs("paper"))
+    assert (paper.updates, paper.batch_size, paper.width, paper.games) == (500_000, 1000, 128, 10)
+    assert len(list(run.runs("paper", ("real",), (25_000,)))) == 10
+
+
+def test_the_smoke_preset_runs_and_finished_runs_are_skipped(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(rows, "ProcessPoolExecutor", InThisProcess)
+    main(["run", "--preset", "smoke", "--folder", str(tmp_path), "--processes", "1"])
+    found = {r.arm: r for r in report.finished(tmp_path / "smoke")}
+    assert set(found) == set(run.PRESETS["smoke"][0])
+    head, lines = rows.read(tmp_path / "smoke" / "3k_3C1M-ours_0.jsonl")
+    assert head["commit"]
+    assert head["config"]["source"]["rows"] == 3000
+    assert [line["step"] for line in lines if "success" in line] == [20, 40, 60]
+    assert {line["origin"]: line["made"] for line in lines if "origin" in line} == {
+        "model": 3000,
+        "counterfactual": 9000,
+    }
+    main(["run", "--preset", "smoke", "--folder", str(tmp_path), "--processes", "1"])
+    assert "5 runs, 5 finished already" in capsys.readouterr().out
+
+
+class InThisProcess:
+    """Stands in for a pool of processes, so that coverage and the cache of this test are seen."""
+
+    def __init__(self, *settings, **more):
+        del settings, more
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return None
+
+    def submit(self, function, *arguments):
+        from concurrent.futures import Future
+
+        done = Future()
+        done.set_result(function(*arguments))
+        return done
+
+
+@pytest.mark.parametrize(
+    "arm",
+    ["real", "dyna", "mbpo", "1C-transformer", "5C-exact", "3C-identity", "3C1M-ours", "3D-diffusion", "3N-noise"],
+)
+def test_every_arm_adds_the_rows_that_it_promises(arm):
+    made = data.added(SOURCE, arm)
+    sizes = {origin: len(part) / SOURCE.rows for origin, part in made.items()}
+    kind = arm.partition("-")[0]
+    expected = {} if arm == "real" else {"model": 3} if kind in ("3D", "3N") else {"model": 1}
+    if "C" in kind:
+        expected = {"counterfactual": int(kind[0])} | ({"model": 1} if kind.endswith("1M") else {})
+    assert sizes == expected
+    assert all(np.isfinite(part.next_state).all() for part in made.values())
+
+
+def test_the_world_confirms_what_the_exact_mask_makes_and_not_what_the_others_do():
+    real = data.real(SOURCE)
+    told = {
+        arm: truth.judged(data.added(SOURCE, arm)[origin], WORLD, usual(real))
+        for arm, origin in (("3C-exact", "counterfactual"), ("3C-identity", "counterfactual"), ("mbpo", "model"))
+    }
+    assert told["3C-exact"]["confirmed"] == told["3C-exact"]["near"] == 1
+    assert told["3C-identity"]["confirmed"] < 0.7
+    assert told["mbpo"]["confirmed"] < 0.01
+
+
+def test_recorded_rows_are_made_once():
+    before = data.real(SOURCE)
+    stamp = (SOURCE.folder / "real.npz").stat().st_mtime_ns
+    after = data.real(SOURCE)
+    assert (SOURCE.folder / "real.npz").stat().st_mtime_ns == stamp
+    assert all(np.array_equal(column, getattr(after, name)) for name, column in before.columns())
+    assert replace(SOURCE, seed=1).folder != SOURCE.folder != replace(SOURCE, tau=0.1).folder
+
+
+def test_the_best_aim_explains_real_rows_that_lost_theirs():
+    """The servo is bounded, so an aim that does the same is found, though it may not be the same one."""
+    real = data.real(SOURCE)
+    told = truth.judged(truth.with_best_aim(real.replace(noise=None), WORLD), WORLD, usual(real))
+    assert told["near"] > 0.95
+    assert told["reward_right"] == 1
+    broken = real.replace(noise=None, next_state=real.next_state + np.float32(0.5))
+    assert truth.judged(truth.with_best_aim(broken, WORLD), WORLD, usual(real))["near"] == 0
+
+
+def test_states_beyond_the_limits_of_joints_are_judged_too():
+    real = data.real(SOURCE)
+    state = real.state.copy()
+    state[:, 4] = 1.7
+    assert 0 <= truth.judged(real.replace(state=state), WORLD, usual(real))["near"] <= 1
+
+
+def test_noise_on_states_is_small_and_on_copies_of_real_rows():
+    real = data.real(SOURCE)
+    made = peers.with_noise(real, 500, np.random.default_rng(0))
+    nearest = np.abs(made.state[:, None] - real.state).max(axis=2).min(axis=1)
+    assert (nearest < 0.01).all()
+    assert (nearest > 0).any()
+    assert made.noise is None
+
+
+def test_a_diffusion_model_draws_what_it_was_shown():
+    """Two clusters of rows: the model finds both, and what goes with each."""
+    rng = np.random.default_rng(0)
+    side = rng.integers(2, size=1000).astype(np.float32)
+    state = (side[:, None] * 2 - 1 + 0.05 * rng.standard_normal((1000, 2))).astype(np.float32)
+    real = Transitions(state, state[:, :1], side, -state, np.zeros(1000, bool))
+    settings = peers.Diffusion(layers=2, width=64, steps=800, learning_rate=3e-3, sampling_steps=12, averaging=0.98)
+    made = settings.enlarge(real, 400, np.random.default_rng(1))
+    assert set(np.unique(made.reward)) == {0.0, 1.0}
+    assert 0.25 < made.reward.mean() < 0.75
+    assert ((made.state[:, 0] > 0) == (made.reward > 0.5)).mean() > 0.95
+    assert np.abs(made.next_state + made.state).mean() < 0.2
+    short = replace(settings, steps=20)
+    one, same, other = (short.enlarge(real, 50, np.random.default_rng(seed)).state for seed in (1, 1, 2))
+    assert np.array_equal(one, same)
+    assert not np.array_equal(one, other)
+
+
+def test_the_agent_learns_from_its_dataset_alone_and_promises_no_more_than_a_game_gives():
+    real = data.real(SOURCE)
+    player = agent.agent(real, seed=0, batch_size=32, width=8)
+    before = [weight.clone() for weight in player.actor.parameters()]
+    assert np.array_equal(player.replay_buffer.observations[:, 0], real.state)
+    assert player.replay_buffer.size() == len(real)
+    player.train(4, 32)
+    assert not all(torch.equal(old, new) for old, new in zip(before, player.actor.parameters(), strict=True))
+    with torch.no_grad():
+        for weight in player.policy.critic_target.parameters():
+            weight.fill_(100.0)
+        promised = player.critic_target(torch.ones(3, 12), torch.ones(3, 2))
+    assert all((value == agent.BOUND).all() for value in promised)
+
+
+def test_success_is_the_share_of_games_whose_last_reward_is_one(monkeypatch):
+    """The scripted player wins most games, one that stands still few; the same games for the same generator."""
+    from counterpoint.worlds import pong_policy
+
+    world, rng = Pong(length=250), np.random.default_rng(1)
+    monkeypatch.setattr(agent, "greedy", lambda made, state: pong_policy(state, rng))
+    assert agent.success(None, world, 100, np.random.default_rng(0)) > 0.8
+    monkeypatch.setattr(agent, "greedy", lambda made, state: np.zeros((len(state), 2), np.float32))
+    still = agent.success(None, world, 100, np.random.default_rng(0))
+    assert still < 0.3
+    assert still == agent.success(None, world, 100, np.random.default_rng(0))
+
+
+def written(folder, arm, size, seed, success):
+    config = replace(TINY, arm=arm, source=replace(TINY.source, rows=1000 * size, seed=seed))
+    with rows.recording(folder / f"{config.name}.jsonl", config) as write:
+        if arm != "real":
+            told = {"confirmed": 0.9, "near": 0.95, "distance": 0.01, "reward_right": 0.99}
+            write(step=0, origin="counterfactual", made=3000 * size, **told)
+        for step in range(1000, 31_000, 1000):
+            write(step=step, success=0.0 if step <= 10_000 else success)
+
+
+def test_the_report_puts_ours_beside_theirs(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    for seed in range(2):
+        written(tmp_path / "runs", "real", 25, seed, 0.2)
+        written(tmp_path / "runs", "real", 50, seed, 0.3)
+        written(tmp_path / "runs", "3C-exact", 25, seed, 0.4 + 0.1 * seed)
+    (tmp_path / "batch.md").write_text(f"# Words\n{pages.BEGIN}\nold\n{pages.END}\nmore words\n")
+    report.write(tmp_path / "runs", docs=tmp_path)
+    page = (tmp_path / "batch.md").read_text()
+    assert "| 25k | real | 2 | 13.2 | 20.0 ± 0.0 | 20.0, 20.0 |" in page
+    assert "| 25k | 3C-exact | 2 | 40.9 | 45.0 ± 3.4 | 40.0, 50.0 |" in page
+    assert "| 3C-exact − real | 25k | +27.7 | +25.0 ± 3.4 | 2 of 2 |" in page
+    assert "| 3C-exact − real(2N) | 25k | +18.1 | +15.0 ± 3.4 | 2 of 2 |" in page
+    assert "| 25k | 3C-exact | counterfactual | 75,000 | 90.00% | 95.00% | 0.010 | 99.00% |" in page
+    assert (tmp_path / "batch.png").stat().st_size > 1000
+    assert "old" not in page
+    capsys.readouterr()
+    with pytest.raises(SystemExit, match="no finished runs"):
+        report.write(tmp_path / "nothing", docs=tmp_path)
