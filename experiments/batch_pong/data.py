@@ -19,7 +19,7 @@ import numpy as np
 from counterpoint import Augmenter, Transitions, learn
 from counterpoint.learn.training.fitting import split
 from counterpoint.masks import Constant, Threshold, Union
-from counterpoint.replay import Imagine
+from counterpoint.replay import Rollouts
 from counterpoint.worlds import Pong, collect, pong_policy
 from experiments.batch_pong.peers import Diffusion, with_noise
 from experiments.batch_pong.truth import with_best_aim, within_reach
@@ -176,8 +176,9 @@ def _imagined_by_transformer(source: Source, data: Transitions) -> Transitions:
     def actions(rows: int, rng: np.random.Generator) -> np.ndarray:
         return rng.uniform(-1.0, 1.0, (rows, 2)).astype(data.action.dtype)
 
-    imagine = Imagine(transformer(source).predict, actions, reward_model(source), starts=source.rows, steps=1)
-    return imagine(data, source.rng(9)).rows
+    model, reward = transformer(source), reward_model(source)
+    imagine = Rollouts(model.predict, reward, starts=source.rows, steps=1, draw_actions=actions)
+    return imagine(data, rng=source.rng(9))
 
 
 def _diffused(source: Source, data: Transitions, size: int) -> Transitions:
