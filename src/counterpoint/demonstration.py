@@ -19,7 +19,7 @@ from counterpoint.core.transitions import Transitions
 from counterpoint.learn import ResidualAttribution, calibrate
 from counterpoint.learn.estimators.learning_curve import LearningCurve, learning_curve
 from counterpoint.masks import Constant, Threshold
-from counterpoint.report import write_report
+from counterpoint.report import Extras, write_report
 from counterpoint.worlds import Place, Sprites, collect, uniform_policy
 from counterpoint.worlds.draw import draw_sprites
 
@@ -107,16 +107,15 @@ def report(
     path: Path, data: Transitions, made: Counterfactuals, found: Audit, mask: MaskFn, verdict: str, seed: int
 ) -> Path:
     """Write the report on the counterfactuals of the learned mask."""
+    about = {"command": "counterpoint demo", "seed": seed, "world": repr(WORLD), "learned mask": verdict}
     return write_report(
         path,
         data,
         made,
-        WORLD.factors,
-        mask,
+        Augmenter(WORLD.factors, mask, TASK),
         rng=np.random.default_rng(seed),
         audit=found,
-        draw=lambda state, action, mask: draw_sprites(state, action=action, mask=mask),
-        about={"command": "counterpoint demo", "seed": seed, "world": repr(WORLD), "learned mask": verdict},
+        extras=Extras(draw=lambda state, action, mask: draw_sprites(state, action=action, mask=mask), about=about),
     )
 
 

@@ -31,21 +31,19 @@ def write(
         atol: as for ``counterpoint.checks.audit``.
         draw: draws a transition.
     """
-    from counterpoint.report import write_report  # noqa: PLC0415  (needs Matplotlib)
+    from counterpoint.report import Extras, write_report  # noqa: PLC0415  (needs Matplotlib)
 
     data, made = gathered(source)
     notes, looked = source.head.notes, f"{len(data) + len(made):,} of {source.rows:,}"
+    about = {"file": source.path, "made from": source.head.source, "seed": notes.get("seed"), "rows seen": looked}
     return write_report(
         page,
         data,
         made,
-        augmenter.factors,
-        augmenter.mask_fn,
+        augmenter,
         rng=np.random.default_rng(0),
         audit=None if step is None else audit(made, step, atol=atol),
-        draw=draw,
-        derive=augmenter.derive,
-        about={"file": source.path, "made from": source.head.source, "seed": notes.get("seed"), "rows seen": looked},
+        extras=Extras(draw=draw, about=about),
     )
 
 

@@ -13,14 +13,15 @@ Example:
     >>> s, a, s2 = rng.random((50, 4)), rng.random((50, 1)), rng.random((50, 4))
     >>> data = Transitions(s, a, s2[:, 0], s2, np.zeros(50, bool))
     >>> mask = Constant.edges(factors, [("push", "left")])
-    >>> made = Augmenter(factors, mask, lambda s, a, s2: s2[:, 0]).fill(data, 200, rng=rng)
+    >>> augmenter = Augmenter(factors, mask, lambda s, a, s2: s2[:, 0])
+    >>> made = augmenter.fill(data, 200, rng=rng)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     page = write_report(f"{folder}/report.html", data, made, factors, mask, rng=rng, about={"seed": 0})
+    ...     page = write_report(f"{folder}/report.html", data, made, augmenter, rng=rng)
     ...     page.read_text().startswith("<!doctype html>")
     True
 """
 
-from counterpoint.report.options import Calibration, DrawFn, Extras
+from counterpoint.report.options import DrawFn, Extras, Reliability
 from counterpoint.report.page import write_report
 
-__all__ = ["Calibration", "DrawFn", "Extras", "write_report"]
+__all__ = ["DrawFn", "Extras", "Reliability", "write_report"]

@@ -14,7 +14,7 @@ BINS = 30
 
 
 @dataclass(frozen=True, eq=False)
-class Summary:
+class FiveNumbers:
     """A quantity in five numbers; NaN where there are no values."""
 
     mean: float
@@ -34,8 +34,8 @@ class Comparison:
     before: Floats  # (K,) share of the real transitions in each bar
     after: Floats  # (K,) share of the counterfactuals
     gap: float  # largest difference between the two distribution functions, 0 to 1
-    real: Summary
-    made: Summary
+    real: FiveNumbers
+    made: FiveNumbers
 
 
 def compare(label: str, real: Array, made: Array) -> Comparison:
@@ -70,12 +70,12 @@ def noise_gap(first: int, second: int) -> float:
     return 1.63 * float(np.sqrt(1 / max(1, first) + 1 / max(1, second)))
 
 
-def summary(values: Array) -> Summary:
+def summary(values: Array) -> FiveNumbers:
     """Return mean, standard deviation, minimum, median and maximum; what is too large becomes infinite."""
     if not len(values):
-        return Summary(*[float("nan")] * 5)
+        return FiveNumbers(*[float("nan")] * 5)
     with np.errstate(over="ignore", invalid="ignore"):
-        return Summary(*(float(f(values)) for f in (np.mean, np.std, np.min, np.median, np.max)))
+        return FiveNumbers(*(float(f(values)) for f in (np.mean, np.std, np.min, np.median, np.max)))
 
 
 def features(

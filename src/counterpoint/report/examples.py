@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from counterpoint.core.arrays import Array, Bools, Ints, NodeSet
-from counterpoint.core.augment import Counterfactuals
+from counterpoint.core.augment import Augmenter, Counterfactuals
 from counterpoint.core.coda import propose
 from counterpoint.core.factors import Factorization
-from counterpoint.core.graphs import UnionPolicy, independent
+from counterpoint.core.graphs import independent
 from counterpoint.core.pairs import drawn
-from counterpoint.core.protocols import DeriveFn, Mask, call_mask
+from counterpoint.core.protocols import Mask, call_mask
 from counterpoint.core.transitions import Transitions
 
 PAIRS = 2048  # tried, to find some that are rejected; fewer if their masks take more than this:
@@ -59,12 +59,9 @@ def accepted(
 def rejected(
     data: Transitions,
     rows: Ints,
-    mask: Mask,
-    factors: Factorization,
+    augmenter: Augmenter,
     *,
     rng: np.random.Generator,
-    policy: UnionPolicy,
-    derive: DeriveFn | None,
 ) -> Rejections:
     """Run one small round of Algorithm 1 and pick some proposals that were rejected, by different edges if possible.
 
@@ -73,17 +70,16 @@ def rejected(
     Args:
         data: where to take pairs from.
         rows: (B,) the numbers of its rows in the whole data.
-        mask: who influences whom.
-        factors: how columns split into factors.
+        augmenter: what the counterfactuals were made with.
         rng: source of randomness.
-        policy: which unions of components to swap.
-        derive: recomputes derived columns, if there are any.
     """
+    mask, factors = augmenter.mask_fn, augmenter.factors
     most = min(PAIRS, max(16, MASK_BYTES // (factors.n * (factors.n + factors.m))))
     base_rows, donor_rows = drawn(data, factors, most, rng)
     base, donor = data[base_rows], data[donor_rows]
     m1, m2 = call_mask(mask, base, factors), call_mask(mask, donor, factors)
-    proposal, d = propose(base, donor, m1 | m2, factors, rng=rng, policy=policy, derive=derive)
+    overlaid, policy, derive = m1 | m2, augmenter.policy, augmenter.derive
+    proposal, d = propose(base, donor, overlaid, factors, rng=rng, policy=policy, derive=derive)
     m = call_mask(mask, proposal, factors)
     tried = d.any(axis=1) & (base_rows != donor_rows)
     refused = np.flatnonzero(tried & ~independent(m, d))

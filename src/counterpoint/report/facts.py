@@ -4,17 +4,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from counterpoint.checks import Audit
 from counterpoint.core.arrays import listed
-from counterpoint.core.augment import Counterfactuals
+from counterpoint.core.augment import Augmenter, Counterfactuals
 from counterpoint.core.factors import Factorization
-from counterpoint.core.protocols import Mask
 from counterpoint.core.require import require_data, require_generator
 from counterpoint.core.transitions import Transitions
 from counterpoint.report import examples
 from counterpoint.report.coverage import Coverage, coverage
 from counterpoint.report.distributions import Comparison, compare, features
 from counterpoint.report.graphs import Graphs, graphs, rows_of
-from counterpoint.report.options import Options
+from counterpoint.report.options import Extras
 from counterpoint.report.provenance import Parents, SwapSet, parents, swap_sets
 
 MOST_ROWS = 20_000  # rows of data, and of counterfactuals, that distributions and graphs are measured on
@@ -29,7 +29,8 @@ class Facts:
     made: Counterfactuals
     factors: Factorization
     mask_name: str
-    options: Options
+    audit: Audit | None
+    extras: Extras
     real: Graphs
     synthetic: Graphs
     sets: list[SwapSet]
@@ -51,27 +52,31 @@ class Facts:
 def measure(
     data: Transitions,
     made: Counterfactuals,
-    factors: Factorization,
-    mask_fn: Mask,
+    augmenter: Augmenter,
     *,
     rng: np.random.Generator,
-    options: Options,
+    audit: Audit | None = None,
+    extras: Extras = Extras(),  # noqa: B008 (frozen)
 ) -> Facts:
     """Measure everything that a report says; the arguments are those of ``write_report``."""
-    _require(data, made, factors, options)
+    _require(data, made, augmenter)
+    factors, mask_fn = augmenter.factors, augmenter.mask_fn
+    _require_audit(audit, made, factors)
+    extras.require_labels(factors)
     require_generator(rng)
     seen = rows_of(len(data), MOST_ROWS, rng)
     real = data[seen]
     some = made.transitions[rows_of(len(made), MOST_ROWS, rng)]
     traced = made.provenance[rows_of(len(made), MOST_PROVENANCE, rng)]
     sets, different = swap_sets(traced)
-    tried = examples.rejected(real, seen, mask_fn, factors, rng=rng, policy=options.policy, derive=options.derive)
+    tried = examples.rejected(real, seen, augmenter, rng=rng)
     return Facts(
         data=data,
         made=made,
         factors=factors,
         mask_name=str(getattr(mask_fn, "__qualname__", type(mask_fn).__qualname__)),
-        options=options,
+        audit=audit,
+        extras=extras,
         real=graphs(real, mask_fn, factors),
         synthetic=graphs(some, mask_fn, factors),
         sets=sets,
@@ -80,14 +85,17 @@ def measure(
         traced=len(traced),
         coverage=coverage(real, some, factors),
         reward=compare("reward per step", real.reward, some.reward),
-        features=features(real, some, factors, options.labels),
+        features=features(real, some, factors, extras.labels),
         accepted=examples.accepted(data, made, mask_fn, factors, rng),
         rejections=tried,
     )
 
 
-def _require(data: Transitions, made: Counterfactuals, factors: Factorization, options: Options) -> None:
-    """Raise unless counterfactuals, data and options belong together."""
+def _require(data: Transitions, made: Counterfactuals, augmenter: Augmenter) -> None:
+    """Raise unless counterfactuals, data and augmenter belong together."""
+    if not isinstance(augmenter, Augmenter):
+        raise TypeError(f"augmenter: expected the Augmenter that made them, got {type(augmenter).__name__}.")
+    factors = augmenter.factors
     require_data(data, factors)
     if not isinstance(made, Counterfactuals):
         raise TypeError(f"made: expected Counterfactuals, as an Augmenter returns them, got {type(made).__name__}.")
@@ -101,11 +109,17 @@ def _require(data: Transitions, made: Counterfactuals, factors: Factorization, o
     if made.swapped.shape != (len(made), len(factors.names)):
         raise ValueError(
             f"made: it swapped {made.swapped.shape[1]} factors, but factors has {len(factors.names)}: "
-            f"{listed(factors.names)}. Give the report the factorisation that the augmenter was given."
+            f"{listed(factors.names)}. Give the report the augmenter that made them."
         )
-    options.require_labels(factors)
-    audit = options.audit
-    if audit is not None and (len(audit.error) > len(made) or len(audit.columns) != factors.state_width):
+
+
+def _require_audit(audit: Audit | None, made: Counterfactuals, factors: Factorization) -> None:
+    """Raise unless the audit is one of these counterfactuals."""
+    if audit is None:
+        return
+    if not isinstance(audit, Audit):
+        raise TypeError(f"audit: expected what counterpoint.checks.audit returns, got {audit!r}.")
+    if len(audit.error) > len(made) or len(audit.columns) != factors.state_width:
         raise ValueError(
             f"audit: it judged {len(audit.error):,} rows of {len(audit.columns)} columns, but there are {len(made):,} "
             f"counterfactuals of {factors.state_width}. Audit the counterfactuals that the report is about."

@@ -13,7 +13,7 @@ from counterpoint.core.arrays import Array, Floats
 from counterpoint.core.engine import Funnel
 from counterpoint.report.distributions import MOST_VALUES, Comparison
 from counterpoint.report.markup import Html, number, plain, share
-from counterpoint.report.options import Calibration
+from counterpoint.report.options import Reliability
 from counterpoint.report.svg import INK, MADE, REAL, inline
 
 try:
@@ -144,7 +144,7 @@ def histogram(slug: str, found: Comparison, *, small: bool = False) -> Html:
         return _finish(drawing, slug, f"Histogram of {found.label}: {told}; largest gap {number(found.gap)}.")
 
 
-def reliability(slug: str, found: Calibration) -> Html:
+def reliability(slug: str, found: Reliability) -> Html:
     """Draw predicted scores against observed shares of edges."""
     with _canvas(4.0, 3.4) as (drawing, axes):
         axes.plot([0, 1], [0, 1], color=INK, alpha=0.5, linestyle="--", label="perfectly calibrated")

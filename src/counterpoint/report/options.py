@@ -1,16 +1,13 @@
-"""What a report may be given beyond data, counterfactuals, factors and mask."""
+"""What a report may be given beyond data, counterfactuals and the augmenter."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypedDict
+from typing import Protocol
 
 import numpy as np
 
-from counterpoint.checks import Audit
 from counterpoint.core.arrays import Array, Bools, Floats, Ints, listed
 from counterpoint.core.factors import Factorization
-from counterpoint.core.graphs import Uniform, UnionPolicy
-from counterpoint.core.protocols import DeriveFn
 
 
 class DrawFn(Protocol):
@@ -21,7 +18,7 @@ class DrawFn(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class Reliability:
     """How far a learned mask's scores can be taken as probabilities, measured where the true edges are known.
 
     Attributes:
@@ -39,10 +36,10 @@ class Calibration:
             object.__setattr__(self, name, np.asarray(getattr(self, name)))
         shapes = sorted({self.predicted.shape, self.observed.shape, self.entries.shape})
         if len(shapes) > 1 or len(shapes[0]) != 1 or not shapes[0][0]:
-            raise ValueError(f"calibration: expected three arrays of one length, 1 or more, got shapes {shapes}.")
+            raise ValueError(f"reliability: expected three arrays of one length, 1 or more, got shapes {shapes}.")
         both = np.concatenate([self.predicted, self.observed])
         if not ((both >= 0) & (both <= 1)).all():
-            raise ValueError("calibration: expected scores and shares between 0 and 1.")
+            raise ValueError("reliability: expected scores and shares between 0 and 1.")
 
     @property
     def error(self) -> float:
@@ -51,35 +48,25 @@ class Calibration:
         return float(apart @ self.entries / max(1, self.entries.sum()))
 
 
-class Extras(TypedDict, total=False):
-    """The optional parts of a report, by keyword."""
-
-    audit: Audit | None  # what a simulator said of the counterfactuals
-    draw: DrawFn | None  # draws a transition for the gallery
-    calibration: Calibration | None  # of a learned mask
-    about: Mapping[str, object]  # seed, command, date: whatever should be on record
-    labels: Mapping[str, Sequence[str]]  # factor -> a label for each of its columns, with units
-    policy: UnionPolicy  # the one that the counterfactuals were made with
-    derive: DeriveFn | None  # recomputes derived columns, if there are any
-
-
 @dataclass(frozen=True)
-class Options:
-    """The defaults of ``Extras``, and their checks."""
+class Extras:
+    """The optional parts of a report.
 
-    audit: Audit | None = None
+    Attributes:
+        draw: draws a transition for the gallery.
+        reliability: how far the scores of a learned mask can be taken as probabilities.
+        about: seed, command, date: whatever should be on record.
+        labels: factor -> a label for each of its columns, with units.
+    """
+
     draw: DrawFn | None = None
-    calibration: Calibration | None = None
+    reliability: Reliability | None = None
     about: Mapping[str, object] = field(default_factory=dict)
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    policy: UnionPolicy = field(default_factory=Uniform)
-    derive: DeriveFn | None = None
 
     def __post_init__(self) -> None:
-        for name, kind in (("audit", Audit), ("calibration", Calibration)):
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, kind):
-                raise TypeError(f"{name}: expected what counterpoint calls {kind.__name__}, got {value!r}.")
+        if self.reliability is not None and not isinstance(self.reliability, Reliability):
+            raise TypeError(f"reliability: expected counterpoint.report.Reliability, got {self.reliability!r}.")
         if self.draw is not None and not callable(self.draw):
             raise TypeError(f"draw: expected a function (state, action, mask) -> picture, got {self.draw!r}.")
 

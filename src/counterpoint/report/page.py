@@ -2,19 +2,17 @@
 
 import os
 from pathlib import Path
-from typing import Unpack
 
 import numpy as np
 
-from counterpoint.core.augment import Counterfactuals
-from counterpoint.core.factors import Factorization
-from counterpoint.core.protocols import Mask
+from counterpoint.checks import Audit
+from counterpoint.core.augment import Augmenter, Counterfactuals
 from counterpoint.core.transitions import Transitions
 from counterpoint.files.output import output
 from counterpoint.report import section_structure, section_trust, section_values
 from counterpoint.report.facts import Facts, measure
 from counterpoint.report.markup import Html, join, tag
-from counterpoint.report.options import Extras, Options
+from counterpoint.report.options import Extras
 
 STYLE = Path(__file__).with_name("style.css")
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"  # the browser itself keeps the page offline
@@ -40,11 +38,11 @@ def write_report(
     path: str | os.PathLike[str],
     data: Transitions,
     made: Counterfactuals,
-    factors: Factorization,
-    mask_fn: Mask,
+    augmenter: Augmenter,
     *,
     rng: np.random.Generator,
-    **extras: Unpack[Extras],
+    audit: Audit | None = None,
+    extras: Extras = Extras(),  # noqa: B008 (frozen)
 ) -> Path:
     """Write one self-contained HTML page that answers "can I trust this data?".
 
@@ -54,20 +52,17 @@ def write_report(
         path: where to write it; folders are made.
         data: the real transitions, those that the augmenter was given.
         made: the counterfactuals.
-        factors: how columns split into factors.
-        mask_fn: the mask that they were made with.
+        augmenter: what they were made with.
         rng: chooses which rows are looked at, and the examples.
-        **extras: ``audit``, what a simulator says (``counterpoint.checks.audit``); ``draw``, a function
-            ``(state, action, mask) -> picture`` for the gallery; ``calibration`` of a learned mask; ``about``, a
-            mapping to put on record (seed, command, date); ``labels``, a label with unit for each column of a
-            factor; ``policy`` and ``derive``, as in the ``Augmenter``.
+        audit: what a simulator says of the counterfactuals (``counterpoint.checks.audit``).
+        extras: pictures for the gallery, labels with units, what to put on record.
 
     Returns:
         The path of the page.
 
     Time and memory: statistics look at 20,000 rows of data and of counterfactuals at the most.
     """
-    facts = measure(data, made, factors, mask_fn, rng=rng, options=Options(**extras))
+    facts = measure(data, made, augmenter, rng=rng, audit=audit, extras=extras)
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     text = page(facts)

@@ -80,7 +80,7 @@ def funnel(facts: Facts) -> Html:
 
 def audit(facts: Facts) -> Html:
     """Return what the simulator says, or that none was asked."""
-    found = facts.options.audit
+    found = facts.audit
     if found is None:
         words = (
             "No simulator was given, so nothing on this page proves that a counterfactual is possible. If you have "
@@ -103,7 +103,7 @@ def _wrong(facts: Facts, found: Audit) -> list[Html]:
     """Return where the simulator disagrees: by column, and by swapped set."""
     if not len(found.wrong):
         return []
-    names = column_names(facts.factors, facts.options.labels)
+    names = column_names(facts.factors, facts.extras.labels)
     worst = [k for k in np.argsort(-found.columns, kind="stable")[:8].tolist() if not found.columns[k] <= found.atol]
     out = [
         table("Columns that differ most", ["column", "largest difference"],
@@ -120,7 +120,7 @@ def _wrong(facts: Facts, found: Audit) -> list[Html]:
 
 def calibration(facts: Facts) -> Html | None:
     """Return how well the mask's scores match the shares of edges, if that is known."""
-    found = facts.options.calibration
+    found = facts.extras.reliability
     if found is None:
         return None
     zipped = zip(found.predicted.tolist(), found.observed.tolist(), found.entries.tolist(), strict=True)
@@ -141,7 +141,7 @@ def calibration(facts: Facts) -> Html | None:
 
 def about(facts: Facts) -> Html:
     """Return versions, seed, command, and how the page was measured."""
-    given = {str(name): value for name, value in facts.options.about.items()}
+    given = {str(name): value for name, value in facts.extras.about.items()}
     rows: dict[str, object] = {"seed": "not recorded", "command": "not recorded", **given}
     rows |= {
         "counterpoint": _version(),

@@ -54,7 +54,7 @@ def features(facts: Facts) -> Html:
 
 def gallery(facts: Facts) -> Html:
     """Return concrete swaps, accepted and rejected."""
-    draw, tried = facts.options.draw, facts.rejections
+    draw, tried = facts.extras.draw, facts.rejections
     good = [card(f"accepted-{k}", example, facts.factors, draw) for k, example in enumerate(facts.accepted)]
     bad = [card(f"rejected-{k}", example, facts.factors, draw) for k, example in enumerate(tried.examples)]
     told = (

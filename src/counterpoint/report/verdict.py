@@ -52,7 +52,7 @@ def judge(facts: Facts) -> Verdict:
         return Verdict(Level.RED, "Nothing was made.", (nothing,))
     findings = (_simulator(facts), _yield(facts), _parents(facts), _selection(facts), _shift(facts))
     level = max(finding.level for finding in findings)
-    return Verdict(level, _headline(level, facts.options.audit is not None, findings[0].level), findings)
+    return Verdict(level, _headline(level, facts.audit is not None, findings[0].level), findings)
 
 
 def _headline(level: Level, audited: bool, simulator: Level) -> str:
@@ -80,7 +80,7 @@ def lower_bound(audit: Audit, made: int) -> float:
 
 
 def _simulator(facts: Facts) -> Finding:
-    audit, made = facts.options.audit, len(facts.made)
+    audit, made = facts.audit, len(facts.made)
     if audit is None or not len(audit.error):
         return Finding(
             Level.AMBER,

@@ -1,6 +1,6 @@
 """The report in a real browser: Debian's Chromium, driven by Playwright.
 
-``python -m tests.test_report_browser`` makes the screenshots of the documentation anew.
+``python -m tests.report.test_browser`` makes the screenshots of the documentation anew.
 """
 
 import os
@@ -14,10 +14,11 @@ from playwright.sync_api import sync_playwright
 
 from counterpoint import Augmenter, Factorization, Sparse
 from counterpoint.checks import audit
-from counterpoint.report import Calibration, write_report
+from counterpoint.report import Reliability
 from counterpoint.worlds import Place, Sprites, collect, uniform_policy
 from counterpoint.worlds.draw import draw_sprites
 from tests.examples import HashedMask, first_column, make_data
+from tests.report.reading import report
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
@@ -78,8 +79,8 @@ def sprites_report(path, rows=2000, *, full=True):
         "about": {"seed": 0, "command": f"counterpoint augment sprites.npz --size {5 * rows} --report report.html"},
         "labels": dict.fromkeys(world.factors.state, motion) | {"action": ("click x (−1 to 1)", "click y (−1 to 1)")},
     }
-    extras = extras if full else {"calibration": Calibration([0.1, 0.6, 0.9], [0.2, 0.5, 0.95], [50, 20, 90])}
-    return write_report(path, data, made, world.factors, world.mask, rng=np.random.default_rng(1), **extras)
+    extras = extras if full else {"reliability": Reliability([0.1, 0.6, 0.9], [0.2, 0.5, 0.95], [50, 20, 90])}
+    return report(path, data, made, world.factors, world.mask, rng=np.random.default_rng(1), **extras)
 
 
 def many_report(path):
@@ -90,7 +91,7 @@ def many_report(path):
     mask = HashedMask(factors, 0.01)
     data = make_data(factors, 100, rng)
     made = Augmenter(factors, mask, first_column, policy=Sparse()).fill(data, 300, rng=rng)
-    return write_report(path, data, made, factors, mask, rng=rng, policy=Sparse())
+    return report(path, data, made, factors, mask, rng=rng, policy=Sparse())
 
 
 @pytest.fixture(scope="module")
