@@ -1,5 +1,6 @@
 """Testbeds whose dynamics, noise and local causal graphs are known exactly."""
 
+from counterpoint.worlds.causal_model import as_scm
 from counterpoint.worlds.collect import collect, uniform_policy
 from counterpoint.worlds.place import Place, place_policy
 from counterpoint.worlds.pong import Pong, pong_policy
@@ -19,6 +20,7 @@ __all__ = [
     "StationaryMP",
     "World",
     "Zoo",
+    "as_scm",
     "check_world",
     "collect",
     "place_policy",
