@@ -20,7 +20,7 @@ from experiments import machine, pages
 LIMIT = 1.2
 ROWS, CHEAP_ROWS = 2_000, 20_000  # and as many pairs; what takes microseconds a row needs more rows to be measured
 CHEAP = ("SandyMixture", "ResidualAttribution")
-SMALL = {"epochs": 3, "batch_size": 500}
+SMALL: dict[str, Any] = {"epochs": 3, "batch_size": 500}
 
 
 def recorded(n: int, rows: int) -> tuple[Sprites, Any]:
@@ -36,20 +36,20 @@ def overhead(name: str) -> list[object]:
     fitted = ESTIMATORS[name](**SMALL).fit(data[:1000], world.factors, rng=np.random.default_rng(1), progress=False)
     tau = float(np.quantile(fitted.scores(data.state, data.action, data.next_state), 0.7))
     augmenter = Augmenter(world.factors, Threshold(fitted, tau), reward, pairs=rows, samples_per_pair=1)
-    kind = type(fitted)
+    kind: Any = type(fitted)
     watch, before = measure.Stopwatch(kind.edges), kind.edges
 
     def watched(*given: Any) -> Any:
         return watch(*given)
 
-    kind.edges = watched  # type: ignore[method-assign]
+    kind.edges = watched
     try:
         augmenter(data, rng=np.random.default_rng(2))
         watch.seconds, start = 0.0, time.perf_counter()
         augmenter(data, rng=np.random.default_rng(2))
         whole = time.perf_counter() - start
     finally:
-        kind.edges = before  # type: ignore[method-assign]
+        kind.edges = before
     return [name, rows, whole, watch.seconds, whole / watch.seconds]
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 
 def best(function: Callable[[], object], times: int = 3) -> float:
@@ -21,10 +22,10 @@ def best(function: Callable[[], object], times: int = 3) -> float:
 class Stopwatch:
     """Wrap a function and add up the time spent inside it."""
 
-    def __init__(self, function: Callable[..., object]) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         self.function, self.seconds = function, 0.0
 
-    def __call__(self, *args: object) -> object:
+    def __call__(self, *args: Any) -> Any:
         """Call the function and count its time."""
         start = time.perf_counter()
         try:

@@ -76,7 +76,7 @@ def near(world: Any, radius: float) -> Callable[..., Any]:
 def main(config: Config = Config()) -> None:  # noqa: B008
     """Print the table."""
     print(machine.describe())
-    worlds = {
+    worlds: dict[str, Any] = {
         "Sprites, no noise": Sprites(noise_std=0.0),
         "Sprites, noise 0.01": Sprites(),
         "Sprites, noise 0.01, margin 0": Sprites(noise_margin=0.0),

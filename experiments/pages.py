@@ -23,7 +23,7 @@ def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def print_table(title: str, head: list[str], rows: list[list[object]]) -> None:
+def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print a table with aligned columns."""
     cells = [
         head,

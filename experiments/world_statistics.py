@@ -31,10 +31,10 @@ def sprites() -> list[list[object]]:
     for k, was in ((4, "0.79-0.80"), (3, "0.18-0.20"), (2, "0.014"), (1, "0.0006")):
         rows.append([f"steps with {k} components", was, (count == k).mean()])
     for sparse, published in ((False, (0.27, 0.27, 0.22, 0.19)), (True, (0.27, 0.07, 0.006, 0.001))):
-        for n, was in enumerate(published, start=1):
+        for n, value in enumerate(published, start=1):
             kind = "sparse" if sparse else "partial"
             reward = Place(n, sparse=sparse)(data.state, data.action, data.next_state)
-            rows.append([f"random policy, Place {n} {kind}", str(was), float(reward.mean())])
+            rows.append([f"random policy, Place {n} {kind}", str(value), float(reward.mean())])
     return rows
 
 

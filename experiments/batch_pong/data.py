@@ -227,7 +227,7 @@ def _only_one(path: Path) -> Iterator[None]:
 
 
 def _save_rows(rows: Transitions, path: Path) -> None:
-    np.savez(path, **dict(rows.columns()))
+    np.savez(path, allow_pickle=False, **dict(rows.columns()))
 
 
 def _load_rows(path: Path) -> Transitions:

@@ -92,6 +92,8 @@ class Diffusion:
 class Denoiser(nn.Module):
     """A residual network, preconditioned as by Karras et al. (2022) for data of unit spread."""
 
+    waves: Tensor
+
     def __init__(self, columns: int, layers: int, width: int) -> None:
         super().__init__()
         self.register_buffer("waves", torch.randn(WAVES))

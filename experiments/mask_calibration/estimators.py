@@ -22,7 +22,7 @@ class Blurred:
         for by_state, by_action in zip(self.state, self.action, strict=True):
             moved = np.clip(state + by_state, np.minimum(state, -1.0), np.maximum(state, 1.0)).astype(state.dtype)
             total += self.world.mask(moved, np.clip(action + by_action, -1.0, 1.0))
-        return total / self.copies
+        return np.asarray(total / self.copies)
 
 
 class Noisy:

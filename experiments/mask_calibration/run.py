@@ -61,7 +61,7 @@ def record(config: Config, part: int, size: int) -> Transitions:
         return collect(world, uniform_policy(world), size, rng)
     policy = partial(pong_policy, noise_level=0.5)
     length = {"episode_length": world.length, "points": world.points, "reset_probability": 0.0}
-    return collect(world, policy, size, rng, reward_fn=world.reward, **length)  # type: ignore[arg-type]
+    return collect(world, policy, size, rng, reward_fn=world.reward, **length)
 
 
 def estimator(config: Config) -> Any:

@@ -56,7 +56,8 @@ def world(name: str, seed: int, *, noise: bool = True) -> Any:
         return {"stationary": StationaryMP, "nonstationary": NonstationaryMP}[name](features=True, seed=seed)
     if name == "pong":
         return Pong()
-    return Sprites(n=8 if name == "sprites-8" else 4, **({} if noise else {"noise_std": 0.0}))
+    n = 8 if name == "sprites-8" else 4
+    return Sprites(n) if noise else Sprites(n, noise_std=0.0)
 
 
 def record(name: str, seed: int, size: int, rng: np.random.Generator, *, noise: bool = True) -> Transitions:
@@ -97,7 +98,7 @@ def work(config: Config, write: rows.Write) -> None:
 def accuracy(scores: Floats, truth: Bools, rng: np.random.Generator) -> Iterator[rows.Row]:
     """Measure scores against the truth, by kind of edge, with ROC curves and an interval of the off-diagonal AUC."""
     for kind in EDGE_KINDS:
-        row = {
+        row: rows.Row = {
             "kind": kind,
             "auc": auc(scores, truth, kind),
             "average_precision": average_precision(scores, truth, kind),
@@ -119,7 +120,11 @@ def by_columns(scores: Floats, truth: Bools, widths: Sequence[int]) -> rows.Row:
     Precision and recall are those of the threshold that they chose for the transformer.
     """
     targets = widths[: truth.shape[2]]
-    wide, edges = (np.repeat(np.repeat(each, widths, axis=1), targets, axis=2) for each in (scores, truth))
+
+    def by_column(each: Any) -> Any:
+        return np.repeat(np.repeat(each, widths, axis=1), targets, axis=2)
+
+    wide, edges = by_column(scores), by_column(truth)
     found = wide > AUTHORS_TAU
     hits = int((found & edges).sum())
     precision, recall = hits / max(int(found.sum()), 1), hits / max(int(edges.sum()), 1)

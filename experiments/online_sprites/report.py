@@ -4,7 +4,7 @@ A value at a step is the mean of the evaluations within two thousand steps of it
 smoothed too; the spread is the standard deviation over seeds.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -25,7 +25,7 @@ COLOURS = {
 }
 
 # Read off the authors' saved figure, ±0.005, by task, arm and step.
-PUBLISHED = {
+PUBLISHED: dict[str, dict[str, tuple[float | None, float | None]]] = {
     "place-1": {"coda": (0.54, 0.64), "learned": (0.56, 0.65), "dyna": (0.39, 0.44), "td3": (0.47, 0.54)},
     "place-2": {"coda": (0.40, 0.51), "learned": (0.43, 0.52), "dyna": (0.34, 0.40), "td3": (0.38, 0.45)},
     "place-3": {"coda": (None, 0.39), "learned": (0.32, 0.38), "dyna": (0.27, 0.30), "td3": (0.29, 0.33)},
@@ -128,6 +128,7 @@ def _claims(found: list[Curve], tasks: Sequence[str], arms: Sequence[str]) -> Li
     """How far each arm is above TD3, seed by seed: what the paper claims."""
     by = {(c.task, c.arm, c.seed): c for c in found}
     early = "mean, {}k to {}k".format(*(step // 1000 for step in EARLY))
+    measures: list[tuple[str, Callable[[Curve], float]]]
     measures = [(early, Curve.early), *((f"{at // 1000}k", partial(Curve.at, step=at)) for at in AT)]
     for task in tasks:
         for index, (when, measure) in enumerate(measures):
@@ -135,8 +136,8 @@ def _claims(found: list[Curve], tasks: Sequence[str], arms: Sequence[str]) -> Li
                 seeds = [s for t, a, s in by if (t, a) == (task, arm) and (task, "td3", s) in by]
                 gaps = [measure(by[task, arm, s]) - measure(by[task, "td3", s]) for s in seeds]
                 gaps = [gap for gap in gaps if not np.isnan(gap)]
-                theirs = [(None, *PUBLISHED.get(task, {}).get(name, (None, None)))[index] for name in (arm, "td3")]
-                shown = "–" if None in theirs else f"{theirs[0] - theirs[1]:+.2f}"
+                mine, plain = ((None, *PUBLISHED.get(task, {}).get(name, (None, None)))[index] for name in (arm, "td3"))
+                shown = "–" if mine is None or plain is None else f"{mine - plain:+.2f}"
                 if gaps:
                     above = sum(gap > 0 for gap in gaps)
                     yield task, when, arm, shown, pages.spread(gaps, "+.3f"), f"{above} of {len(gaps)}"

@@ -129,8 +129,8 @@ def buffer(config: Config) -> dict[str, Any]:
     mask: Any = WORLD.mask
     if config.arm in LEARNED_MASKS:
         mask = Union(Constant.identity(WORLD.factors), Threshold(pretrained(config), threshold(config)))
-    sizes = {"pairs": config.pairs, "samples_per_pair": config.samples_per_pair}
-    coda = {"augmenter": Augmenter(WORLD.factors, mask, reward, **sizes), "mixing": mixing, "noise_key": "noise"}
+    augmenter = Augmenter(WORLD.factors, mask, reward, pairs=config.pairs, samples_per_pair=config.samples_per_pair)
+    coda = {"augmenter": augmenter, "mixing": mixing, "noise_key": "noise"}
     return {"replay_buffer_class": CodaReplayBuffer, "replay_buffer_kwargs": coda}
 
 
