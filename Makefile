@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup demo format lint type test test-all bench docs clean
+.PHONY: setup demo format lint type test test-all test-processors bench docs clean
 
 setup: $(READY)
 
@@ -34,6 +34,19 @@ test: $(READY) lint type
 test-all: $(READY) lint type
 	$(BIN)/python -m pytest -n 2
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q tests/core --cov --cov-report=term:skip-covered --cov-fail-under=100
+	$(MAKE) test-processors
+
+# A processor's vector width changes the last bits of a training. Whatever trains must hold on a narrow one, a usual
+# one and a wide one; one that this machine does not have falls back to the widest it has.
+TRAINED := tests/learn tests/experiments tests/test_demonstration.py tests/command_line/test_masks.py
+NARROW := ATEN_CPU_CAPABILITY=default MKL_ENABLE_INSTRUCTIONS=SSE4_2 NPY_DISABLE_CPU_FEATURES="X86_V3 X86_V4"
+USUAL := ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 NPY_DISABLE_CPU_FEATURES="X86_V4"
+WIDE := ATEN_CPU_CAPABILITY=avx512 MKL_ENABLE_INSTRUCTIONS=AVX512
+
+test-processors: $(READY)
+	$(NARROW) $(BIN)/python -m pytest -n 2 $(TRAINED)
+	$(USUAL) $(BIN)/python -m pytest -n 2 $(TRAINED)
+	$(WIDE) $(BIN)/python -m pytest -n 2 $(TRAINED)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

@@ -90,9 +90,14 @@ class Threshold:
 
     def __call__(self, *inputs: Floats) -> Bools:
         """Return where the scores are above the threshold, (B, N, n)."""
-        scores = np.asarray(getattr(self.score_fn, "scores", self.score_fn)(*inputs))
-        if scores.dtype.kind != "f":
-            raise TypeError(f"score_fn: expected floats, got dtype {scores.dtype}. A mask needs no Threshold.")
-        if np.isnan(scores).any():
-            raise ValueError("score_fn: some scores are NaN, which is neither an edge nor the lack of one.")
-        return scores > self.tau
+        return ask_scores(self.score_fn, *inputs) > self.tau
+
+
+def ask_scores(score_fn: Callable[..., Array] | Any, *inputs: Floats) -> Floats:
+    """Call a function of scores, or an object with a method ``scores``, and check what it returns, (B, N, n)."""
+    scores = np.asarray(getattr(score_fn, "scores", score_fn)(*inputs))
+    if scores.dtype.kind != "f":
+        raise TypeError(f"score_fn: expected floats, got dtype {scores.dtype}. A mask needs no Threshold.")
+    if np.isnan(scores).any():
+        raise ValueError("score_fn: some scores are NaN, which is neither an edge nor the lack of one.")
+    return scores

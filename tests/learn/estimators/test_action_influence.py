@@ -12,7 +12,7 @@ from counterpoint.learn import ActionInfluence
 from counterpoint.learn.networks.densities import GaussianMixture, kl_to_mixture
 from counterpoint.learn.networks.layers import SELF
 from counterpoint.masks import And, Constant, Threshold, Union
-from tests.learn.estimators.test_estimator import make_data
+from tests.learn.examples import make_data
 
 FACTORS = Factorization.blocks(state={"boat": 1, "kite": 1}, action={"rudder": 1, "line": 1})
 TINY = ActionInfluence(actions=4, width=8, epochs=3)

@@ -14,9 +14,7 @@ from counterpoint.learn.networks.layers import SELF
 from counterpoint.learn.training.scaling import ScaledBatch, Scaling
 from counterpoint.masks import Threshold
 from tests.learn.estimators import test_action_influence
-from tests.learn.estimators.test_estimator import make_data
-from tests.learn.estimators.test_masked_likelihood import ALIKE, NETWORKS
-from tests.learn.estimators.test_sandy import EDGES, ONE_WAY, one_way
+from tests.learn.examples import ALIKE, EDGES, NETWORKS, ONE_WAY, make_data, one_way
 
 TINY = InputGradient(members=2, samples=2, width=8, epochs=3)
 

@@ -8,111 +8,12 @@ import torch
 
 from counterpoint import Factorization, Transitions
 from counterpoint.checks import check_mask_fn
-from counterpoint.core.positions import Position
 from counterpoint.learn import MaskedLikelihood, load
 from counterpoint.learn.networks.layers import SELF
-from counterpoint.learn.networks.message_passing import MessageNetwork, TrunkNetwork, network_for, without
-from counterpoint.learn.networks.relations import Relations
-from counterpoint.learn.training.scaling import ScaledBatch, Scaling
 from counterpoint.masks import Threshold
-from tests.learn.estimators.test_estimator import FACTORS, make_data
-from tests.learn.estimators.test_sandy import EDGES, ONE_WAY, one_way
+from tests.learn.examples import EDGES, FACTORS, NETWORKS, ONE_WAY, make_data, one_way
 
 TINY = MaskedLikelihood(width=8, components=2, draws=4, epochs=4)
-ALIKE = Factorization.blocks(
-    state={"a": 2, "b": 2, "wall": 1},
-    action={"click": 1},
-    positions={"a": (0,), "b": (2,), "click": Position((0,), 0.5, 0.5)},
-    types={"a": "bead", "b": "bead"},
-)
-NETWORKS = pytest.mark.parametrize("factors", [ONE_WAY, ALIKE], ids=["trunk", "messages"])
-
-
-def batch_of(rng, factors, rows=6):
-    data = make_data(rng, factors=factors)
-    scaling = Scaling.of(data)
-    return scaling, scaling.batch(data.state, data.action, data.next_state)[:rows]
-
-
-@NETWORKS
-def test_the_kind_of_network_follows_from_the_factors(rng, factors):
-    scaling, _ = batch_of(rng, factors)
-    assert isinstance(network_for(factors, scaling, 3, 8), TrunkNetwork if factors is ONE_WAY else MessageNetwork)
-
-
-@NETWORKS
-def test_a_source_that_is_left_out_is_not_seen(rng, factors):
-    """Its values change nothing but the prediction of itself. Rivals share a feature, so there is one bead less."""
-    if factors is ALIKE:
-        factors = Factorization.blocks(state={"a": 2, "b": 2}, types={"a": "bead", "b": "bead"})
-    scaling, batch = batch_of(rng, factors)
-    network = network_for(factors, scaling, 3, 8)
-    other = batch.state.clone()
-    other[:, :2] = torch.randn(len(other), 2)
-    source = torch.zeros(len(other), dtype=torch.long)
-    first, second = (
-        network.head(without(network.encode(b), source)) for b in (batch, ScaledBatch(other, batch.action))
-    )
-    torch.testing.assert_close(first[1:], second[1:], rtol=1e-4, atol=1e-5)
-    told, changed = (network.head(network.encode(b).total) for b in (batch, ScaledBatch(other, batch.action)))
-    assert (told - changed)[1:].abs().max() > 1e-3
-
-
-def test_messages_treat_factors_of_a_type_alike(rng):
-    """Exchanging two beads exchanges what is predicted of them; their order alone may tell them apart."""
-    factors = Factorization.blocks(state={"a": 2, "b": 2}, positions={"a": (0,), "b": (2,)}, types={"a": "x", "b": "x"})
-    scaling, batch = batch_of(rng, factors)
-    same = replace(scaling, state=replace(scaling.state, mean=(0.0,) * 4, std=(1.0,) * 4))
-    network = network_for(factors, same, 3, 8)
-    network.relations.nodes.rank = torch.zeros_like(network.relations.nodes.rank)
-    exchanged = ScaledBatch(batch.state[:, [2, 3, 0, 1]], batch.action)
-    first, second = (network.head(network.encode(b).total) for b in (batch, exchanged))
-    torch.testing.assert_close(first, second.flip(0), rtol=1e-4, atol=1e-5)
-
-
-def test_the_usual_drift_is_found_among_outliers(rng):
-    """Positions move by their velocity, except in a third of the rows."""
-    state = rng.normal(size=(600, 5))
-    after = state.copy()
-    after[:, [0, 2]] += 0.5 * state[:, [1, 3]]
-    after[:200, [0, 2]] += rng.normal(size=(200, 2))
-    data = Transitions(state, rng.uniform(-1, 1, (600, 1)), np.zeros(600), after, np.zeros(600, bool))
-    scaling = Scaling.of(data)
-    relations = Relations(ALIKE, scaling)
-    batch = scaling.batch(data.state, data.action, data.next_state)
-    relations.observe(batch)
-    seen = relations.nodes.see(batch)
-    ones = torch.ones(600, 4, 1)
-    drift = torch.einsum("bnw,nwx->bnx", torch.cat([seen.tokens, ones], -1), relations.drift)[:, :, 0].numpy()
-    unit = np.ptp(seen.places[:, 0, 0].numpy()) / np.ptp(state[:, 0])
-    np.testing.assert_allclose(drift[:, :2], 0.5 * unit * state[:, [1, 3]], atol=0.02)
-    assert (drift[:, 2:] == 0).all()
-
-
-def test_rows_to_redraw_from_are_rows_or_quantiles(rng):
-    """The two columns of a cart stay together; single columns are spread evenly."""
-    scaling, batch = batch_of(rng, FACTORS, rows=300)
-    network = TINY.build(FACTORS, scaling)
-    network.observe(batch, rng)
-    carts = {tuple(row) for row in batch.state[:, :2].tolist()}
-    assert all(tuple(row) in carts for row in network.drawn[:, :2].tolist())
-    pushes = batch.action[:, 0].sort().values
-    torch.testing.assert_close(network.drawn[:, 4], pushes[[37, 112, 187, 262]])
-
-
-def test_a_redrawn_source_is_the_mean_over_its_values(rng):
-    """Against one prediction for each remembered value."""
-    scaling, batch = batch_of(rng, FACTORS)
-    network = TINY.build(FACTORS, scaling)
-    network.observe(batch, rng)
-    value, real = network.target(batch), network.real
-    each = []
-    for drawn in network.drawn:
-        action = drawn[4:].expand(len(batch), 1)
-        predicted = network.densities(network.encode(ScaledBatch(batch.state, action)).total)
-        each.append(predicted.log_prob(value, real).exp())
-    found = network.redrawn(batch, 3).log_prob(value, real).exp()
-    torch.testing.assert_close(found, torch.stack(each).mean(0))
 
 
 @pytest.fixture(scope="module")

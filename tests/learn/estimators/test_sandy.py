@@ -4,31 +4,21 @@ import numpy as np
 import pytest
 import torch
 
-from counterpoint import Augmenter, Factorization, Transitions
+from counterpoint import Augmenter, Factorization
 from counterpoint.checks import check_mask_fn
 from counterpoint.learn import SandyMixture, SandyTransformer
 from counterpoint.learn.training.scaling import Scaling
 from counterpoint.masks import Threshold
 from tests.examples import first_column
-from tests.learn.estimators.test_estimator import make_data
-
-ONE_WAY = Factorization.blocks(
-    state={"driver": 2, "driven": 1, "alone": 1}, action={"push": 1}, types={"driven": "follower", "alone": "hermit"}
-)
-EDGES = {("driver", "driven"), ("push", "driver")}
+from tests.learn.examples import EDGES, ONE_WAY, make_data, one_way
 
 MIXTURE = SandyMixture(experts=1, width=16, epochs=60, batch_size=50, learning_rate=1e-2)
+
 TRANSFORMER = SandyTransformer(width=24, epochs=30, batch_size=50, learning_rate=3e-3, embedding="marked")
+
 TINY = [SandyMixture(width=8, epochs=1), SandyTransformer(width=8, epochs=1)]
+
 SHAPES = pytest.mark.parametrize("estimator", TINY, ids=["mixture", "transformer"])
-
-
-def one_way(rng, rows=1200):
-    """The push moves the driver, the driver moves the driven, and nothing comes back."""
-    state, action = rng.normal(size=(rows, 4)), rng.uniform(-1, 1, (rows, 1))
-    driver, driven, alone = state[:, :2], state[:, 2:3], state[:, 3:]
-    after = [0.5 * driver + 2.0 * action, 0.5 * driven + driver[:, :1] - driver[:, 1:], -alone]
-    return Transitions(state, action, np.zeros(rows), np.concatenate(after, axis=1), np.zeros(rows, bool))
 
 
 @pytest.fixture(scope="module", params=[MIXTURE, TRANSFORMER], ids=["mixture", "transformer"])

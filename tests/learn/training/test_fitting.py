@@ -10,7 +10,7 @@ from torch import nn
 
 from counterpoint.learn.training.fitting import Training, TrainingTask, flushed_denormals, minimise, seeded, split
 from counterpoint.learn.training.scaling import ScaledBatch
-from tests.learn.estimators.test_estimator import FACTORS, Linear, make_data
+from tests.learn.examples import FACTORS, Linear, make_data
 
 
 def line_task(rng, **settings):

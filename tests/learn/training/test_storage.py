@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from counterpoint import Factorization, Position
 from counterpoint.files import FileProblem
 from counterpoint.learn import SandyMixture, SandyTransformer, load
-from tests.learn.estimators.test_estimator import Linear, make_data
+from tests.learn.examples import Linear, make_data
 
 FACTORS = Factorization.blocks(
     state={"cart": 2, "pole": 1, "goal": 1}, action={"push": 1}, derived=(4,), context=("goal",),

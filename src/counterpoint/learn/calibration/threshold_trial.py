@@ -1,6 +1,5 @@
 """Thresholds on trial: what a mask would accept, and how likely that is wrong, on transitions held out."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,11 +11,12 @@ from counterpoint.core.coda import derived, mixed, propose
 from counterpoint.core.factors import Factorization
 from counterpoint.core.graphs import independent
 from counterpoint.core.pairs import drawn
-from counterpoint.core.protocols import DeriveFn
+from counterpoint.core.protocols import DeriveFn, declared
 from counterpoint.core.provenance import Provenance
 from counterpoint.core.transitions import Transitions
 from counterpoint.learn.calibration.motion_alone import MotionAlone
 from counterpoint.learn.calibration.reliability import Curve, Surprises, Swaps, blame, fit_curve, wrong_chance
+from counterpoint.masks.simple import ask_scores
 
 _FAR = 0.75  # quantile of the distance between factors from which on they are far apart
 _GLUED = 4000  # states that are glued together
@@ -33,7 +33,7 @@ class Scorer:
     @property
     def uses_next_state(self) -> bool:
         """Whether the scores look at the next state."""
-        return bool(getattr(self.estimator, "uses_next_state", False))
+        return "next_state" in declared(self.estimator)
 
     @cached_property
     def context(self) -> NodeSet:
@@ -45,13 +45,10 @@ class Scorer:
         shape = (len(data), self.factors.n + self.factors.m, self.factors.n)
         if not len(data):
             return np.empty(shape)
-        ask: Callable[..., Array] = getattr(self.estimator, "scores", self.estimator)
-        inputs = (data.state, data.action, *([data.next_state] if self.uses_next_state else []))
-        scores = np.asarray(ask(*inputs))
-        if scores.shape != shape or scores.dtype.kind != "f":
+        extra = [getattr(data, name) for name in declared(self.estimator)]
+        scores = ask_scores(self.estimator, data.state, data.action, *extra)
+        if scores.shape != shape:
             raise ValueError(f"estimator: expected scores, floats of shape {shape}, got {scores.dtype} {scores.shape}.")
-        if np.isnan(scores).any():
-            raise ValueError("estimator: some scores are NaN, which is neither an edge nor the lack of one.")
         return scores
 
     def mixed(self, data: Transitions, parents: Provenance) -> Transitions:

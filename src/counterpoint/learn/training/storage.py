@@ -69,7 +69,7 @@ def write(path: str | Path, record: Record) -> None:
     )
     weights = {name: tensor.detach().clone().contiguous() for name, tensor in record.weights.items()}
     with output(Path(path), force=True) as file:
-        file.write(save(weights, {_KEY: text, _CHECKSUM: _checksum(text, weights)}))
+        file.write(_ordered(save(weights, {_KEY: text, _CHECKSUM: _checksum(text, weights)})))
 
 
 def read(path: str | Path, *, factors: Factorization | None = None) -> Record:
@@ -103,6 +103,14 @@ def read(path: str | Path, *, factors: Factorization | None = None) -> Record:
     if factors is not None:
         require_same_factors(path, record.factors, factors)
     return record
+
+
+def _ordered(content: bytes) -> bytes:
+    """Sort the head of a safetensors file, whose order differs from process to process and from call to call."""
+    size = int.from_bytes(content[:8], "little")
+    head = json.dumps(json.loads(content[8 : 8 + size]), sort_keys=True, separators=(",", ":")).encode()
+    head += b" " * (-len(head) % 8)
+    return len(head).to_bytes(8, "little") + head + content[8 + size :]
 
 
 def _record(found: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Record:

@@ -1,0 +1,174 @@
+"""Calibration without labels: its parts by their relations, the whole against a simulator."""
+
+import numpy as np
+import pytest
+
+from counterpoint import Factorization
+from counterpoint.learn import Calibration, calibrate
+from counterpoint.learn.calibration.verdict import FEWEST_SURPRISES
+from counterpoint.masks import Threshold
+from counterpoint.metrics import swap_quality
+from counterpoint.worlds import Sprites
+from tests.learn.calibration.worlds import EDGES, WORLD, Changed, Distance, Looking, record
+
+
+def shuffled(scores):
+    return np.random.default_rng(0).permuted(scores, axis=0)
+
+
+def transposed(scores):
+    return np.concatenate([scores[:, :3].transpose(0, 2, 1), np.zeros_like(scores[:, 3:])], axis=1)
+
+
+def identity(scores):
+    return np.broadcast_to(np.eye(*EDGES), scores.shape).copy()
+
+
+@pytest.fixture(scope="module")
+def data():
+    return record(5000, 0)
+
+
+@pytest.fixture(scope="module")
+def found(data):
+    return calibrate(Distance(), data, WORLD.factors, rng=np.random.default_rng(1), progress=False)
+
+
+def test_estimates_agree_with_the_world_at_all_thresholds(found):
+    fresh, rng = record(6000, 1), np.random.default_rng(2)
+    useful = [point for point in found.curve if point[2] > 0.02 and point[1] < 0.5]
+    assert len(useful) > 5
+    assert max(wrong for _, wrong, _ in useful) > 0.2
+    for tau, wrong, accepted in useful:
+        mask = Threshold(Distance(), tau)
+        truth = swap_quality(mask, WORLD.mask, fresh, WORLD.factors, step=WORLD.step, rng=rng, pairs=5000)
+        assert wrong == pytest.approx(1 - truth.confirmed, abs=0.03, rel=0.25)
+        assert accepted == pytest.approx(truth.accepted, abs=0.03)
+
+
+def test_the_threshold_keeps_half_the_target_and_no_other_that_does_yields_more(found):
+    assert found.fine
+    assert found.verdict == f"about {found.wrong.value:.1%} of the counterfactuals would be wrong; yield " + (
+        f"{found.accepted:.0%}; fine"
+    )
+    assert found.wrong.low <= found.wrong.value <= min(found.target / 2, found.wrong.high)
+    chosen = (found.tau, found.wrong.value, found.accepted)
+    assert chosen in found.curve
+    assert all(accepted <= found.accepted for _, wrong, accepted in found.curve if wrong <= found.target / 2)
+    assert [point[0] for point in found.curve] == sorted(point[0] for point in found.curve)
+
+
+def test_controls_of_a_good_mask(found):
+    assert found.implausible.low <= found.target
+    assert found.false_edges < 0.05
+    assert found.missed < 0.03
+    assert found.surprises > FEWEST_SURPRISES
+    assert str(found).startswith(found.verdict)
+    assert "surprised factors have no incoming edge" in str(found)
+
+
+@pytest.mark.parametrize("change", [shuffled, transposed, identity])
+def test_a_broken_estimator_is_refused(data, change):
+    found = calibrate(Changed(change), data[:2000], WORLD.factors, rng=np.random.default_rng(1), progress=False)
+    assert not found.fine
+    assert found.verdict.startswith("do not augment: ")
+
+
+@pytest.mark.slow
+def test_scores_that_see_the_outcome_are_calibrated_too(data):
+    """What the next state of a proposal hides from them is not hidden from the estimate."""
+    found = calibrate(Looking(), data[:4000], WORLD.factors, rng=np.random.default_rng(1), progress=False)
+    fresh, rng = record(6000, 1), np.random.default_rng(2)
+    for tau, wrong, _ in [point for point in found.curve if point[2] > 0.02]:
+        mask = Threshold(Looking(), tau)
+        truth = swap_quality(mask, WORLD.mask, fresh, WORLD.factors, step=WORLD.step, rng=rng, pairs=5000)
+        assert wrong == pytest.approx(1 - truth.confirmed, abs=0.06)
+
+
+@pytest.fixture(scope="module")
+def few(data):
+    return data[:2000].replace(episode=None)
+
+
+@pytest.fixture(scope="module")
+def rough(few):
+    return calibrate(Distance(), few, WORLD.factors, rng=np.random.default_rng(3), progress=False)
+
+
+def test_the_same_seed_gives_the_same(few, rough, capsys):
+    again = calibrate(Distance(), few, WORLD.factors, rng=np.random.default_rng(3))
+    assert str(again) == str(rough)
+    np.testing.assert_array_equal(again.curve, rough.curve)  # also where nothing was accepted, and the share is NaN
+    assert "forward model: 100%" in capsys.readouterr().err
+
+
+def test_without_episodes_there_is_no_negative_control(rough):
+    assert rough.false_edges is None
+    assert "not known, the data has no episodes" in str(rough)
+
+
+def along_both(*found):
+    """Return what two calibrations say at the same thresholds, between those that they tried."""
+    tried = [np.array([point for point in each.curve if point[2] > 0.02]).T for each in found]
+    taus = np.linspace(max(each[0].min() for each in tried), min(each[0].max() for each in tried), 8)
+    return [[(tau, *(np.interp(tau, each[0], column) for column in each[1:])) for tau in taus] for each in tried]
+
+
+def test_derived_columns_are_recomputed_and_context_is_not_swapped(few, rough):
+    """A room that never changes, and a distance: the sprites do not care, and neither do the figures."""
+    old = WORLD.factors
+    factors = Factorization(
+        {**old.state, "room": (12,)}, old.action, (13,), ("room",), positions=old.positions, types=old.types
+    )
+    room = np.arange(len(few))[:, None] % 2
+
+    def derive(state):
+        return np.linalg.norm(state[:, :2] - state[:, 4:6], axis=1, keepdims=True)
+
+    class Wider:
+        def scores(self, state, action):
+            assert not np.isnan(state).any()
+            scores = np.pad(Distance().scores(state[:, :12], action), ((0, 0), (0, 0), (0, 1)), constant_values=-9.0)
+            return np.insert(scores, 3, 9.0, axis=1)  # the room moves everything
+
+    wide = few.replace(
+        state=np.hstack([few.state, room, derive(few.state)]),
+        next_state=np.hstack([few.next_state, room, derive(few.next_state)]),
+    )
+    with pytest.raises(ValueError, match="derive: the factorisation declares derived columns"):
+        calibrate(Wider(), wide, factors, rng=np.random.default_rng(3), progress=False)
+    found = calibrate(Wider(), wide, factors, rng=np.random.default_rng(3), derive=derive, progress=False)
+    for (tau, wrong, accepted), (_, *plain) in zip(*along_both(found, rough), strict=True):
+        assert accepted == pytest.approx(plain[1], abs=0.08), tau
+        assert wrong == pytest.approx(plain[0], abs=0.05, rel=0.5), tau
+
+
+def test_bad_input_is_refused_in_words(data):
+    def run(estimator=Distance(), rows=data, factors=WORLD.factors, **others):  # noqa: B008
+        settings = {"rng": np.random.default_rng(0), "progress": False} | others
+        return calibrate(estimator, rows, factors, **settings)
+
+    with pytest.raises(ValueError, match="1,999 transitions are too few to count what a mask misses"):
+        run(rows=data[:1999])
+    state = data.state.copy()
+    state[7, 3] = np.nan
+    with pytest.raises(ValueError, match="state"):
+        run(rows=data.replace(state=state))
+    with pytest.raises(ValueError, match="state"):
+        run(factors=Sprites(4).factors)
+    with pytest.raises(ValueError, match="all scores are 2, so no threshold can tell edges from others"):
+        run(Changed(lambda scores: np.full_like(scores, 2.0)))
+    with pytest.raises(ValueError, match="some scores are NaN"):
+        run(Changed(lambda scores: np.where(scores > -0.1, np.nan, scores)))
+    with pytest.raises(ValueError, match=r"expected scores, floats of shape \(\d+, 4, 3\), got float64"):
+        run(Changed(lambda scores: scores[:, :3]))
+    with pytest.raises(ValueError, match="target: expected a share between 0 and 1, got 1.5"):
+        run(target=1.5)
+    with pytest.raises(TypeError, match="rng: expected a NumPy generator"):
+        run(rng=0)
+
+
+def test_a_calibration_is_a_plain_record(found):
+    assert isinstance(found, Calibration)
+    with pytest.raises(AttributeError):
+        found.tau = 0.0
