@@ -67,7 +67,7 @@ def test_scores_work_in_chunks_and_on_no_rows(rng, monkeypatch):
      ({"validation_share": 1.0}, "validation_share"), ({"patience": True}, "patience"), ({"warm_up": -1}, "warm_up")],
 )  # fmt: skip
 def test_settings_are_checked(settings, name):
-    with pytest.raises(ValueError, match=name):
+    with pytest.raises((TypeError, ValueError), match=name):
         Linear(**settings)
 
 
