@@ -52,7 +52,7 @@ class Network:
         """Fit an ``mlp`` or an ``lstm``, with a fifth of the episodes to stop early by."""
         train, held = (data[rows] for rows in split(data, 0.2, rng))
         scaling = Scaling.of(train)
-        rows = [scaling.batch(part.state, part.action, part.next_state) for part in (train, held)]
+        rows, other = (scaling.batch(part.state, part.action, part.next_state) for part in (train, held))
         inputs, outputs = data.state.shape[1] + data.action.shape[1], data.state.shape[1]
         with seeded(rng):
             network: Any = Columnwise(inputs, outputs, width) if name == "lstm" else Plain([inputs, width, outputs])
@@ -63,7 +63,7 @@ class Network:
         def loss(batch: ScaledBatch, generator: torch.Generator) -> Tensor:  # noqa: ARG001
             return torch.as_tensor((network.told(batch) - batch.target("next")).square().mean())
 
-        minimise(network, loss, TrainingTask(*rows, settings, rng, progress=False, name=name))
+        minimise(network, loss, TrainingTask(rows, other, settings, rng, progress=False, name=name))
         return cls(network, scaling)
 
     def predict(self, state: np.ndarray, action: np.ndarray, /) -> np.ndarray:

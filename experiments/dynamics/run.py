@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from counterpoint import Augmenter, Transitions, learn
+from counterpoint import Augmenter, Mask, Transitions, learn
 from counterpoint.checks import audit
 from counterpoint.learn.estimators.learning_curve import learning_curve
 from counterpoint.masks import Constant, Threshold
@@ -149,8 +149,8 @@ def enlarged(config: Config, data: Transitions, held: Transitions) -> tuple[Tran
         return data[np.arange(config.base + config.added) % config.base], {}
     world, rng = Sprites(), np.random.default_rng([config.seed, 4])
     told: dict[str, object] = {}
-    mask = {"identity": Constant.identity(world.factors), "exact": world.mask}.get(config.arm)
-    if mask is None:
+    mask: Mask = Constant.identity(world.factors) if config.arm == "identity" else world.mask
+    if config.arm == "learned":
         estimator = learn.ResidualAttribution(epochs=config.mask_epochs, patience=15, batch_size=128)  # few rows
         estimator = estimator.fit(data, world.factors, rng=rng, progress=False)
         found = learn.calibrate(estimator, held, world.factors, rng=rng, progress=False)
