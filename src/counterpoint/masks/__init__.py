@@ -8,5 +8,6 @@ from counterpoint.masks.combine import And, Ensemble, Union
 from counterpoint.masks.interventional import Interventional
 from counterpoint.masks.proximity import Proximity
 from counterpoint.masks.simple import Constant, Threshold
+from counterpoint.masks.supported import Supported
 
-__all__ = ["And", "Constant", "Ensemble", "Interventional", "Proximity", "Threshold", "Union"]
+__all__ = ["And", "Constant", "Ensemble", "Interventional", "Proximity", "Supported", "Threshold", "Union"]

@@ -1,0 +1,121 @@
+"""Pairs of factors, and how the two lie to each other."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from counterpoint.core.arrays import Array, Bools, Floats
+from counterpoint.core.factors import Factorization
+
+_MOST_DIFFERENCES = 16  # of columns of two factors that are not known to be anywhere
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The pairs of nodes whose types are the same, so that what is learned of one holds for the others."""
+
+    types: tuple[str, str]
+    pairs: tuple[tuple[int, int], ...]  # source and target, or any order where both are alike
+    labels: tuple[str, ...]  # what the features are
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The pairs of a factorisation: every node with every other state factor.
+
+    The features of a pair are the position of the source relative to the target, the distance, and the
+    remaining columns of both. Where positions are not known, they are the columns of both and, if these
+    are few, all differences between them.
+
+    Attributes:
+        factors: how columns split into factors.
+        both_ways: whether a pair of state factors comes once for each direction, or once at all.
+    """
+
+    factors: Factorization
+    both_ways: bool = True
+
+    @cached_property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of pairs, by the types of both."""
+        names, n = self.factors.names, self.factors.n
+        context = self.factors.nodes(*self.factors.context)
+        found: dict[tuple[str, str], list[tuple[int, int]]] = {}
+        for source in range(len(names)):
+            for target in range(n):
+                if source == target or context[source] or context[target]:
+                    continue
+                if not self.both_ways and source < n and source > target:
+                    continue
+                types = self.factors.types[names[source]], self.factors.types[names[target]]
+                found.setdefault(types, []).append((source, target))
+        return tuple(Kind(types, tuple(own), self._labels(*own[0])) for types, own in found.items())
+
+    def features(self, kind: Kind, source: Array, target: Array) -> Iterator[Floats]:
+        """Yield the features of each pair of a kind, (B, F).
+
+        Args:
+            kind: which pairs.
+            source: (B, S + A) the rows that the sources are taken from, states beside actions.
+            target: (B, S + A) those of the targets; the same rows, unless factors are glued together.
+        """
+        for i, j in kind.pairs:
+            yield self._pair(source, target, i, j)
+
+    def _pair(self, source: Array, target: Array, i: int, j: int) -> Floats:
+        there, here = self._own(i), self._own(j)
+        if not self._placed(i, j):
+            one, two = source[:, there], target[:, here]
+            parts = [one, two]
+            if len(there) * len(here) <= _MOST_DIFFERENCES:
+                parts.append((one[:, :, None] - two[:, None]).reshape(len(one), -1))
+            return np.concatenate(parts, axis=1).astype(np.float64)
+        offset = self._position(source, i) - self._position(target, j)
+        distance = np.sqrt((offset * offset).sum(axis=1, keepdims=True))
+        return np.concatenate([offset, distance, source[:, self._rest(i)], target[:, self._rest(j)]], axis=1)
+
+    def _labels(self, i: int, j: int) -> tuple[str, ...]:
+        names = self.factors.names
+        if not self._placed(i, j):
+            one = [f"{names[i]}[{k}]" for k in range(len(self._own(i)))]
+            two = [f"{names[j]}[{k}]" for k in range(len(self._own(j)))]
+            both = [f"{a} - {b}" for a in one for b in two] if len(one) * len(two) <= _MOST_DIFFERENCES else []
+            return (*one, *two, *both)
+        axes = len(self.factors.positions[names[i]].columns)
+        offsets = [f"offset {k}" for k in range(axes)]
+        rest = [f"{names[node]}[{self._own(node).index(c)}]" for node in (i, j) for c in self._rest(node)]
+        return (*offsets, "distance", *rest)
+
+    def _placed(self, i: int, j: int) -> bool:
+        return all(self.factors.names[node] in self.factors.positions for node in (i, j))
+
+    def _own(self, node: int) -> list[int]:
+        name, width = self.factors.names[node], self.factors.state_width
+        if node < self.factors.n:
+            return list(self.factors.state[name])
+        return [width + column for column in self.factors.action[name]]
+
+    def _rest(self, node: int) -> list[int]:
+        """The columns of a node that do not say where it is."""
+        shift = 0 if node < self.factors.n else self.factors.state_width
+        place = {shift + column for column in self.factors.positions[self.factors.names[node]].columns}
+        return [column for column in self._own(node) if column not in place]
+
+    def _position(self, rows: Array, node: int) -> Floats:
+        values = rows[:, : self.factors.state_width] if node < self.factors.n else rows[:, self.factors.state_width :]
+        return self.factors.positions[self.factors.names[node]].of(values.astype(np.float64))
+
+
+def beside(state: Array, action: Array) -> Array:
+    """Return states beside actions, (B, S + A)."""
+    return np.concatenate([state, action], axis=1)
+
+
+def tied(kind: Kind, answers: list[Bools], mask: Bools, n: int) -> None:
+    """Draw an edge, both ways, in place, where an answer about a pair is yes."""
+    for (i, j), yes in zip(kind.pairs, answers, strict=True):
+        mask[:, i, j] |= yes
+        if i < n:
+            mask[:, j, i] |= yes

@@ -1,0 +1,137 @@
+"""Regions of a feature space, found by a tree: boxes within which what is counted is much the same.
+
+A tree splits rows by one feature at a time, wherever the two sides differ most in some targets. It finds
+sharp conditions, such as "closer than a radius while a level is high", from few rows and in seconds.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from counterpoint.core.arrays import Array, Floats, Ints
+from counterpoint.core.kernels import kernel
+from counterpoint.core.threads import run
+
+_BINS = 64  # values of a feature between which a split is looked for
+
+
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """A tree. Node 0 is its root; a node without a feature is a region."""
+
+    feature: Ints  # (K,) the feature that a node asks for, -1 for a region
+    cut: Floats  # (K,) its rows go left up to this value
+    left: Ints  # (K,) the node for these; the next number is the node for the others
+
+    @classmethod
+    def grow(cls, features: Floats, targets: Floats, *, fewest: int, deepest: int = 12) -> Self:
+        """Split rows where targets differ.
+
+        Args:
+            features: (R, F).
+            targets: (R, T); sums of squares of all of them are reduced together, so give them like scales.
+            fewest: rows of a region, at the least.
+            deepest: splits on the way to a region, at the most.
+
+        Time O(R · F · deepest).
+        """
+        features, targets = np.asarray(features, np.float64), np.ascontiguousarray(targets, np.float64)
+        shares = np.linspace(0.0, 1.0, _BINS + 1)[1:-1]
+        cuts = np.sort(np.quantile(features, shares, axis=0), axis=0).T if len(features) else np.zeros((0, 0))
+        codes = np.empty(features.shape, np.uint8)
+        for f in range(features.shape[1]):
+            codes[:, f] = np.searchsorted(cuts[f], features[:, f], side="left")
+        most = 2 * max(1, len(features) // fewest) + 1
+        feature, left = np.full(most, -1), np.zeros(most, np.int64)
+        code = np.zeros(most, np.int64)
+        used = _grow(codes, targets, fewest, deepest, feature, code, left)
+        asked = np.maximum(feature[:used], 0)
+        cut = cuts[asked, np.minimum(code[:used], _BINS - 2)] if len(cuts) else np.zeros(used)
+        return cls(feature[:used], cut, left[:used])
+
+    def __call__(self, features: Floats) -> Ints:
+        """Return the region of each row, (R,): a node number."""
+        where = np.empty(len(features), np.int64)
+        run(_descend, len(features), np.ascontiguousarray(features), self.feature, self.cut, self.left, where)
+        return where
+
+    def __len__(self) -> int:
+        return len(self.feature)
+
+    def box(self, node: int, width: int) -> Floats:
+        """Return the lower and upper bound of each feature in a region, (F, 2); infinite where there is none."""
+        bounds: Array = np.tile([-np.inf, np.inf], (width, 1))
+        asking = np.flatnonzero(self.feature >= 0).tolist()
+        parent = {int(self.left[k]) + side: (k, side) for k in asking for side in (0, 1)}
+        while node in parent:
+            node, side = parent[node]
+            f, cut = int(self.feature[node]), float(self.cut[node])
+            bounds[f, 1 - side] = min(bounds[f, 1], cut) if side == 0 else max(bounds[f, 0], cut)
+        return bounds
+
+
+@kernel
+def _descend(start: int, stop: int, features: Floats, feature: Ints, cut: Floats, left: Ints, where: Ints) -> None:
+    for row in range(start, stop):
+        node = 0
+        while feature[node] >= 0:
+            node = left[node] + (0 if features[row, feature[node]] <= cut[node] else 1)
+        where[row] = node
+
+
+@kernel
+def _grow(  # noqa: C901, PLR0912
+    codes: Array, targets: Floats, fewest: int, deepest: int, feature: Ints, code: Ints, left: Ints
+) -> int:
+    """Grow a tree, best split of each node first come first served; return its number of nodes."""
+    rows, width = codes.shape
+    kinds = targets.shape[1]
+    order = np.arange(rows)
+    first, last, depth = np.zeros_like(feature), np.zeros_like(feature), np.zeros_like(feature)
+    last[0] = rows
+    used, node = 1, 0
+    while node < used:
+        begin, end = first[node], last[node]
+        size = end - begin
+        if size >= 2 * fewest and depth[node] < deepest and used + 2 <= len(feature):
+            total = np.zeros(kinds)
+            for r in range(begin, end):
+                for k in range(kinds):
+                    total[k] += targets[order[r], k]
+            whole, square = 0.0, 0.0
+            for k in range(kinds):
+                whole += total[k] * total[k] / size
+            best, best_feature, best_code = whole + 1e-9 * (1.0 + abs(whole)), -1, 0
+            for f in range(width):
+                count, sums = np.zeros(_BINS, np.int64), np.zeros((_BINS, kinds))
+                for r in range(begin, end):
+                    b = codes[order[r], f]
+                    count[b] += 1
+                    for k in range(kinds):
+                        sums[b, k] += targets[order[r], k]
+                below, part = 0, np.zeros(kinds)
+                for b in range(_BINS - 1):
+                    below += count[b]
+                    for k in range(kinds):
+                        part[k] += sums[b, k]
+                    if below < fewest or size - below < fewest or count[b] == 0:
+                        continue
+                    square = 0.0
+                    for k in range(kinds):
+                        rest = total[k] - part[k]
+                        square += part[k] * part[k] / below + rest * rest / (size - below)
+                    if square > best:
+                        best, best_feature, best_code = square, f, b
+            if best_feature >= 0:
+                middle = begin
+                for r in range(begin, end):
+                    if codes[order[r], best_feature] <= best_code:
+                        order[r], order[middle] = order[middle], order[r]
+                        middle += 1
+                feature[node], code[node], left[node] = best_feature, best_code, used
+                first[used], last[used], depth[used] = begin, middle, depth[node] + 1
+                first[used + 1], last[used + 1], depth[used + 1] = middle, end, depth[node] + 1
+                used += 2
+        node += 1
+    return used
