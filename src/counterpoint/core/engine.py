@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from counterpoint.core import kernels
-from counterpoint.core.arrays import Array, Ints, words
+from counterpoint.core.arrays import Array, Bools, Ints, words
 from counterpoint.core.coda import derived, mixed
 from counterpoint.core.factors import Factorization
 from counterpoint.core.graphs import UnionPolicy, independent, label_dtype, overlay, unions
@@ -33,6 +33,7 @@ class Funnel:
     duplicate: int = 0  # would repeat another row, because both parents agree on what is swapped
     rejected: int = 0  # an edge of the proposal's own mask crosses the swapped set
     accepted: int = 0
+    no_evidence: int = 0  # of the rejected: no recording is like them, and nothing else is against them
 
     def __add__(self, other: "Funnel") -> "Funnel":
         return Funnel(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
@@ -44,7 +45,7 @@ class Funnel:
         return self.accepted / tried if tried else 0.0
 
     def __str__(self) -> str:
-        return "\n".join(f"{f.name:<10}{getattr(self, f.name):>14,}" for f in fields(self))
+        return "\n".join(f"{f.name.replace('_', ' '):<12}{getattr(self, f.name):>12,}" for f in fields(self))
 
 
 @dataclass(frozen=True)
@@ -156,8 +157,18 @@ def _chunk(sources: Sources, rows: tuple[Ints, Ints], first: int, key: np.uint64
         used = int(of_pair[made - 1]) + 1
     trivial = int((tried[:used] == 0).sum())
     duplicate = int(tried[:used].sum() - offset[used])
-    funnel = Funnel(used, trivial + duplicate + made, trivial, duplicate, made - len(keep), len(keep))
+    lacking = _without_evidence(recipe, proposal, nodes, np.flatnonzero(~valid[:made]))
+    funnel = Funnel(used, trivial + duplicate + made, trivial, duplicate, made - len(keep), len(keep), lacking)
     return Chunk(proposal, parents, keep, funnel)
+
+
+def _without_evidence(recipe: Recipe, proposal: Transitions, nodes: Bools, rejected: Ints) -> int:
+    """Count the rejected proposals that only lack evidence: a mask that asks for it has its other part in ``mask``."""
+    inner = getattr(recipe.mask_fn, "mask", None)
+    if inner is None or not hasattr(recipe.mask_fn, "unknown") or not len(rejected):
+        return 0
+    rest = call_mask(inner, proposal[rejected], recipe.factors)
+    return int(independent(rest, nodes[rejected]).sum())
 
 
 def _overlaid(data: Transitions, base: Ints, donor: Ints, labels: Ints, recipe: Recipe) -> tuple[Ints, Ints, Ints]:

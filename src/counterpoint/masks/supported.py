@@ -133,4 +133,4 @@ def _thinned(data: Transitions) -> Array:
     length = np.diff(np.append(start, len(rows)))
     within = np.arange(len(rows)) - np.repeat(start, length)
     every = np.maximum(1, -(-np.repeat(length, length) // _PER_EPISODE))
-    return rows[within % every == 0]
+    return np.asarray(rows[within % every == 0])

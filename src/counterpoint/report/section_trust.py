@@ -19,6 +19,7 @@ MEANING = {
     "trivial": "nothing to exchange: the two graphs, laid over each other, are one piece",
     "duplicate": "would repeat another row, because both parents agree on what is swapped",
     "rejected": "an edge of the proposal's own graph crosses the swapped set",
+    "no_evidence": "of the rejected: no recording is like them, and nothing else is against them",
     "accepted": "became counterfactuals",
 }
 
@@ -64,7 +65,7 @@ def funnel(facts: Facts) -> Html:
     for name, meaning in MEANING.items():
         value = getattr(counts, name)
         part = "–" if name == "pairs" or not counts.proposals else share(value / counts.proposals)
-        rows.append([name, f"{value:,}", part, meaning])
+        rows.append([name.replace("_", " "), f"{value:,}", part, meaning])
     tried = counts.accepted + counts.rejected
     intro = f"Of {count(tried, 'proposal')} that had something to exchange, {share(counts.acceptance)} were accepted."
     return section(
