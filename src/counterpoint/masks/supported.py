@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from counterpoint.core.arrays import Array, Bools, Floats
-from counterpoint.core.augment import require_data
 from counterpoint.core.factors import Factorization
 from counterpoint.core.protocols import Mask, declared
+from counterpoint.core.require import require_data
 from counterpoint.core.transitions import Transitions
 from counterpoint.masks.pairs import Kind, Pairs, beside, tied
 from counterpoint.masks.regions import Regions
