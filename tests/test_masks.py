@@ -84,7 +84,7 @@ STATE, ACTION = np.zeros((3, 4)), np.zeros((3, 1))
         (
             lambda: Proximity(FACTORS, {"s9": (0,)}, 1.0, ("s0",)),
             ValueError,
-            "'s9' is no state factor; they are s0, s1",
+            "'s9' is not a state factor; these are: s0, s1",
         ),
         (lambda: Proximity(FACTORS, {"s0": (2,)}, 1.0, ("s0",)), ValueError, r"'s0' owns the columns \(0, 1\)"),
         (lambda: Proximity(FACTORS, {"s0": ()}, 1.0, ("s0",)), ValueError, "expected some of these"),

@@ -58,7 +58,9 @@ class Proximity:
     def _require_columns(self, what: str, columns: Mapping[str, Sequence[int]]) -> None:
         for name, own in columns.items():
             if name not in self.factors.state:
-                raise ValueError(f"{what}: {name!r} is no state factor; they are {listed(list(self.factors.state))}.")
+                raise ValueError(
+                    f"{what}: {name!r} is not a state factor; these are: {listed(list(self.factors.state))}."
+                )
             foreign = sorted(set(own) - set(self.factors.state[name]))
             if foreign or not len(own):
                 raise ValueError(
@@ -100,7 +102,7 @@ class Proximity:
         if missing:
             raise ValueError(
                 f"attached: the action factor {listed(missing)} moves nothing. Name the state factors that it "
-                "moves: a forgotten edge makes wrong counterfactuals."
+                "moves: a missing edge makes wrong counterfactuals."
             )
         return Constant.edges(self.factors, [(a, s) for a, moved in attached.items() for s in moved]).adjacency
 

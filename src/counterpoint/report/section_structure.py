@@ -34,7 +34,7 @@ def graph(facts: Facts) -> Html:
         for kind, noun, found in (("real", "real data", facts.real), ("made", "counterfactuals", facts.synthetic))
         if found.rows
     ]  # fmt: skip
-    intro = "The mask says who influences whom in each transition. What is not connected can be swapped."
+    intro = "The mask says who influences whom in each transition. Parts that are not connected can be swapped."
     layout = "grid single" if wide else "grid"
     return section("graphs", "Who influences whom", tag("p", intro), tag("div", *maps, class_=layout), _edges(facts))
 
@@ -53,9 +53,9 @@ def selection(facts: Facts) -> Html:
         ),
     ]
     intro = (
-        "Only what falls apart can be recombined, so counterfactuals show fewer entangled moments than the world has. "
-        "That is a bias by construction; real rows in every batch keep it in check. Factored: two independent "
-        "components or more. Interacting: one state factor acts on another."
+        "Only independent parts can be recombined, so interactions are rarer among counterfactuals than in the world. "
+        "This bias is built in; keep real rows in every batch to limit it. Factored: two or more independent "
+        "components. Interacting: one state factor acts on another."
     )
     before, after = (found.components / max(1, found.rows) for found in (real, made))
     chart = figures.component_counts("fig-components", before, after)
@@ -71,7 +71,7 @@ def swaps(facts: Facts) -> Html:
     intro = (
         f"{count(facts.different_sets, 'different set')} of factors changed hands. The counterfactuals have "
         f"{count(found.bases, 'different base')} and {count(found.donors, 'different donor')} among "
-        f"{count(len(facts.data), 'real row')}; the busiest row has a part in {share(found.heaviest)} of them."
+        f"{count(len(facts.data), 'real row')}; the busiest row contributes to {share(found.heaviest)} of them."
     )
     if not facts.sets:
         return section("swaps", "What was swapped", tag("p", "Nothing was swapped."))
@@ -96,14 +96,14 @@ def coverage(facts: Facts) -> Html:
     """Return the share of combinations that occur, before and after, for each pair of factors."""
     found = facts.coverage
     if len(found.names) < 2:
-        return section("coverage", "Coverage", tag("p", "There is a single factor, so there are no combinations."))
+        return section("coverage", "Coverage", tag("p", "There is only one factor, so there are no combinations."))
     before, after = found.means
     left = facts.factors.n + facts.factors.m - len(found.names)
     intro = (
         f"On average over pairs of factors, {share(before)} of the combinations of their values occur in the data and "
         f"{share(after)} once counterfactuals are added. Each factor's values are cut into cells (its position, "
         "or else its first two columns, at quantiles of the data); a combination is one cell of each factor."
-        + (f" Only the first {MOST_NODES} factors are looked at; {left} are left out." if left else "")
+        + (f" This covers only the first {MOST_NODES} factors; {left} are left out." if left else "")
     )
     wide = len(found.names) > figures.ANNOTATED
     scale = figures.Scale("factor", "factor", "share of combinations that occur")

@@ -16,7 +16,7 @@ from counterpoint.report.section_structure import set_name
 MEANING = {
     "pairs": "pairs of real rows looked at",
     "proposals": "swaps considered",
-    "trivial": "nothing to exchange: the two graphs, laid over each other, are one piece",
+    "trivial": "nothing to exchange: the two graphs, laid over each other, form a single component",
     "duplicate": "would repeat another row, because both parents agree on what is swapped",
     "rejected": "an edge of the proposal's own graph crosses the swapped set",
     "no_evidence": "of the rejected: no recording is like them, and nothing else is against them",
@@ -39,7 +39,7 @@ def answer(facts: Facts) -> Html:
     rules = (
         f"The worst finding decides. Simulator: green from {share(verdict.CONFIRMED)} confirmed, red below "
         f"{share(verdict.WRONG)}, amber without one. Amber: acceptance below {share(verdict.LOW_ACCEPTANCE)}; "
-        f"fewer than {verdict.FEW_DONORS} donors, or a row with a part in more than {share(verdict.HEAVY)} of the "
+        f"fewer than {verdict.FEW_DONORS} donors, or one row behind more than {share(verdict.HEAVY)} of the "
         f"counterfactuals; interactions less than {number(verdict.SHRUNK)} times as frequent as in the data; "
         f"a feature's distribution function off by more than {number(verdict.MOVED)}."
     )
@@ -128,7 +128,7 @@ def calibration(facts: Facts) -> Html | None:
     rows = [[number(p), share(o), f"{int(e):,}"] for p, o, e in zipped]
     intro = (
         f"Expected calibration error: {number(found.error)}. Points below the dashed line mean too many edges, which "
-        "costs yield; points above it mean missed edges, which make wrong rows."
+        "costs yield. Points above it mean missed edges, which make wrong counterfactuals."
     )
     chart = figures.reliability("fig-calibration", found)
     return section(
@@ -156,7 +156,7 @@ def about(facts: Facts) -> Html:
     notes = (
         f"Graphs, coverage and distributions were measured on {facts.real.rows:,} real rows and "
         f"{facts.synthetic.rows:,} counterfactuals (at most {MOST_ROWS:,} of each, drawn at random), parents and "
-        f"swapped sets on {facts.traced:,} (at most {MOST_PROVENANCE:,}). Rejected swaps are not kept by an augmenter: "
+        f"swapped sets on {facts.traced:,} (at most {MOST_PROVENANCE:,}). An augmenter does not keep rejected swaps: "
         f"those in the gallery come from a small round of {facts.rejections.tried:,} swaps made for this page."
     )
     body = [[name, tag("code", value) if name == "command" else value] for name, value in rows.items()]

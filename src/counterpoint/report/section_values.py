@@ -14,7 +14,7 @@ HEAD = ["quantity", "rows", "mean", "std. deviation", "minimum", "median", "maxi
 def rewards(facts: Facts) -> Html:
     """Return the distribution of rewards before and after."""
     found = facts.reward
-    intro = "Rewards of counterfactuals are relabelled by the reward function, never copied; they may well move."
+    intro = "The reward function relabels every counterfactual. Rewards are never copied, so they may shift."
     return section(
         "rewards",
         "Rewards",
@@ -35,11 +35,11 @@ def features(facts: Facts) -> Html:
     ]
     left = len(facts.features) - len(shown)
     intro = (
-        f"Every value{_except_derived(facts)} is bit-identical to a recorded one, so a single feature's distribution "
-        "moves only as far as acceptance prefers some rows to others. "
-        + (f"Drawn are the {len(shown)} of {len(facts.features)} features that moved most. " if left else "")
-        + "They belong to state and action at time t. The gap is the largest difference between the two distribution "
-        "functions, from 0 (the same) to 1."
+        f"Every value{_except_derived(facts)} is bit-identical to a recorded one, so the distribution of a single "
+        "feature shifts only because some rows are accepted more often than others. "
+        + (f"The figures show the {len(shown)} of {len(facts.features)} features that shifted most. " if left else "")
+        + "Features are those of state and action at time t. The gap is the largest difference between the two "
+        "distribution functions, from 0 (the same) to 1."
     )
     key = tag(
         "p",
@@ -65,7 +65,7 @@ def gallery(facts: Facts) -> Html:
     return section(
         "gallery",
         "Gallery of swaps",
-        tag("p", "Concrete examples: what the base was, what the donor gave, and what came out."),
+        tag("p", "Examples of swaps: the base, the donor, and the result."),
         tag("h3", "Accepted"),
         tag("div", *good, class_="cards") if good else none,
         tag("h3", "Rejected"),

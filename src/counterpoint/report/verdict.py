@@ -59,11 +59,11 @@ def _headline(level: Level, audited: bool, simulator: Level) -> str:
     if level == Level.RED:
         return "Do not train on this: the simulator contradicts too much of it."
     if not audited:
-        return "Plausible, not proven: the mask was taken at its word."
+        return "Plausible, not proven: nothing but the mask vouches for this data."
     if simulator == Level.AMBER:
         return "Mostly confirmed by the simulator; look at what it contradicts."
     if level == Level.AMBER:
-        return "True to the simulator, with something to watch."
+        return "The simulator agrees, but there is something to watch."
     return "Confirmed by the simulator, and nothing else stands out."
 
 
@@ -86,7 +86,7 @@ def _simulator(facts: Facts) -> Finding:
             Level.AMBER,
             "Simulator",
             "No simulator was given, so nothing here proves that these transitions could happen. They are true if the "
-            "mask misses no edge; a missed edge makes wrong rows that look right.",
+            "mask misses no edge; a missed edge makes wrong transitions that look right.",
         )
     rows, sure = len(audit.error), lower_bound(audit, made)
     level = Level.GREEN if audit.confirmed >= CONFIRMED and sure >= SURE else Level.AMBER
@@ -108,7 +108,7 @@ def _yield(facts: Facts) -> Finding:
     low = funnel.acceptance < LOW_ACCEPTANCE
     sentence = f"{share(funnel.acceptance)} of {count(tried, 'proposal')} that had something to exchange were accepted."
     if low:
-        sentence += " So few survive that those which do may be special; a sparse policy swaps less at a time."
+        sentence += " So few survive that they may not be typical; a sparse policy swaps less at a time."
     return Finding(Level.AMBER if low else Level.GREEN, "Yield", sentence)
 
 
@@ -118,7 +118,7 @@ def _parents(facts: Facts) -> Finding:
     sentence = (
         f"{count(rows, 'counterfactual')} came from {found.either:,} of {count(len(facts.data), 'real row')}: "
         f"{count(found.bases, 'base')} and {count(found.donors, 'donor')}. "
-        f"The busiest row has a part in {share(found.heaviest)} of them."
+        f"The busiest row contributes to {share(found.heaviest)} of them."
     )
     if few or heavy:
         sentence += " That is little variety: the counterfactuals repeat a few originals over and over."
