@@ -61,3 +61,13 @@ MODULES = [name for _, name, _ in pkgutil.walk_packages(counterpoint.__path__, "
 def test_docstring_examples_run(name):
     result = doctest.testmod(importlib.import_module(name))
     assert result.failed == 0
+
+
+def test_the_first_page_leads_to_every_other():
+    docs = ROOT / "docs"
+    index = (docs / "index.md").read_text()
+    menu = (ROOT / "mkdocs.yml").read_text()
+    for page in sorted(docs.rglob("*.md")):
+        name = str(page.relative_to(docs))
+        assert name == "index.md" or f"]({name})" in index, f"docs/index.md has no link to {name}"
+        assert f": {name}\n" in menu + "\n", f"mkdocs.yml has no entry for {name}"

@@ -18,7 +18,7 @@ from counterpoint.core.transitions import Transitions
 from counterpoint.demonstration.agents import Units, play, train
 from counterpoint.learn import ResidualAttribution, calibrate
 from counterpoint.masks import Constant, Threshold
-from counterpoint.report import write_report
+from counterpoint.report import Extras, write_report
 from counterpoint.worlds import Place, Sprites, collect, uniform_policy
 from counterpoint.worlds.draw import draw_sprites
 
@@ -161,12 +161,10 @@ def report(
         path,
         data,
         made,
-        WORLD.factors,
-        mask,
+        Augmenter(WORLD.factors, mask, TASK),
         rng=np.random.default_rng(0),
         audit=found,
-        draw=lambda state, action, mask: draw_sprites(state, action=action, mask=mask),
-        about=about,
+        extras=Extras(draw=lambda state, action, mask: draw_sprites(state, action=action, mask=mask), about=about),
     )
 
 
