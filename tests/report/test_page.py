@@ -128,7 +128,7 @@ def test_many_factors(rng, tmp_path):
     mask = HashedMask(factors, 0.005)
     made = Augmenter(factors, mask, first_column, policy=Sparse()).fill(data, 100, rng=rng)
     page = Page(report(tmp_path / "r.html", data, made, factors, mask, rng=rng, policy=Sparse(), draw=None)).check()
-    assert "Only the first 64 factors are looked at; 2 are left out." in page.section("coverage")
+    assert "This covers only the first 64 factors; 2 are left out." in page.section("coverage")
     assert "58 more factors are not shown" in page.section("gallery")
     assert (tmp_path / "r.html").stat().st_size < 900_000
 
