@@ -167,9 +167,15 @@ def added(source: Source, arm: str) -> dict[str, Transitions]:
     if arm == "mbpo":
         return imagined
     augmenter = Augmenter(source.world.factors, mask(source, name), reward_model(source))
-    pool = Transitions.concat(data, *imagined.values())
+    pool = enlarged(source, imagined)
     made = augmenter.fill(pool, int(kind[0]) * size, rng=source.rng(7))
     return {**imagined, "counterfactual": made.transitions}
+
+
+def enlarged(source: Source, made: dict[str, Transitions]) -> Transitions:
+    """Return real and added rows, each labelled with its origin."""
+    parts = {"real": real(source), **made}
+    return Transitions.concat(*(rows.labelled(origin) for origin, rows in parts.items()))
 
 
 def _imagined_by_transformer(source: Source, data: Transitions) -> Transitions:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import torch
 
-from counterpoint import Transitions
 from experiments import rows
 from experiments.batch_pong import data
 from experiments.batch_pong.agent import agent, success
@@ -83,9 +82,8 @@ def work(config: Config, write: rows.Write) -> None:
         write(step=0, origin=origin, made=len(part), **judged(part, source.world, usual), **scores)
     if config.arm.endswith("ours"):
         write(step=0, **data.ours(source)[1])
-    player = agent(
-        Transitions.concat(real, *made.values()), seed=source.seed, batch_size=config.batch_size, width=config.width
-    )
+    enlarged = data.enlarged(source, made)
+    player = agent(enlarged, seed=source.seed, batch_size=config.batch_size, width=config.width)
     for update in range(config.evaluate_every, config.updates + 1, config.evaluate_every):
         player.train(config.evaluate_every, config.batch_size)
         rng = np.random.default_rng([source.seed, update])

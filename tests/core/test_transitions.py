@@ -79,3 +79,17 @@ def test_concat_errors():
         Transitions.concat(Transitions(**columns()), Transitions(**columns(action=np.zeros((5, 1)))))
     with pytest.raises(IndexError):
         Transitions(**columns())[5]
+
+
+def test_rows_say_what_they_are():
+    real, model = Transitions(**columns(3)).labelled("real"), Transitions(**columns(2)).labelled("model")
+    both = Transitions.concat(real, model)
+    assert both.origins() == {"real": 3, "model": 2}
+    assert both[1:4].origins() == {"real": 2, "model": 1}
+    assert Transitions(**columns(3)).origins() == {}
+    assert Transitions.concat(real, Transitions(**columns(2))).origin is None
+    with pytest.raises(ValueError, match="origin: expected one of real, counterfactual, model, got 'dream'"):
+        real.labelled("dream")
+    for wrong in (np.array([0, 1, 7]), np.array([0.0, 1.0, 2.0])):
+        with pytest.raises(ValueError, match="origin: expected 0 for real, 1 for counterfactual, 2 for model"):
+            Transitions(**{**dict(real.columns()), "origin": wrong})

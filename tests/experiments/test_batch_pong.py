@@ -10,7 +10,9 @@ pytest.importorskip("rich")
 
 import torch
 
-from counterpoint import Transitions
+from counterpoint import Augmenter, Transitions, files
+from counterpoint.core.transitions import ORIGINS
+from counterpoint.report import write_report
 from counterpoint.worlds import Pong
 from experiments import pages, rows
 from experiments.batch_pong import agent, data, peers, report, run, truth
@@ -93,6 +95,25 @@ def test_every_arm_adds_the_rows_that_it_promises(arm):
         expected = {"counterfactual": int(kind[0])} | ({"model": 1} if kind.endswith("1M") else {})
     assert sizes == expected
     assert all(np.isfinite(part.next_state).all() for part in made.values())
+
+
+def test_an_enlarged_dataset_says_of_each_row_where_it_comes_from(tmp_path):
+    """In Parquet, in the report on its counterfactuals, and in what is made from it."""
+    pytest.importorskip("pyarrow")
+    made = data.added(SOURCE, "3C1M-exact")
+    whole = data.enlarged(SOURCE, made)
+    assert whole.origins() == {"real": 3000, "counterfactual": 9000, "model": 3000}
+    files.write(tmp_path / "pong.parquet", whole, factors=WORLD.factors)
+    again = files.read(tmp_path / "pong.parquet").transitions
+    assert np.array_equal(again.origin, whole.origin)
+    assert set(np.abs(again.state[again.origin == ORIGINS.index("real")] - data.real(SOURCE).state).ravel()) == {0.0}
+    pool = data.enlarged(SOURCE, {"model": made["model"]})
+    augmenter = Augmenter(WORLD.factors, data.mask(SOURCE, "exact"), WORLD.reward)
+    rng = np.random.default_rng(0)
+    found = augmenter.fill(pool, 500, rng=rng)
+    assert found.transitions.origins() == {"counterfactual": 500}
+    page = write_report(tmp_path / "report.html", pool, found, augmenter, rng=rng)
+    assert "3,000 real, 3,000 model" in page.read_text()
 
 
 def test_the_world_confirms_what_the_exact_mask_makes_and_not_what_the_others_do():

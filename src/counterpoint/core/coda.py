@@ -9,7 +9,7 @@ from counterpoint.core.graphs import UnionPolicy, components, independent, rando
 from counterpoint.core.protocols import DeriveFn, Mask, call_derive, call_mask
 from counterpoint.core.provenance import Provenance
 from counterpoint.core.threads import run
-from counterpoint.core.transitions import Transitions
+from counterpoint.core.transitions import ORIGINS, Transitions
 
 
 def coda(
@@ -127,6 +127,7 @@ def mixed(data: Transitions, parents: Provenance, factors: Factorization) -> Tra
         next_state=next_state,
         terminated=np.zeros(rows, np.bool_),
         noise=column(data.noise, factors.noise_owner) if noisy and data.noise is not None else None,
+        origin=None if data.origin is None else np.full(rows, ORIGINS.index("counterfactual"), data.origin.dtype),
     )
 
 

@@ -6,10 +6,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from counterpoint.core.arrays import Array, Bools, Floats, Ints, numbers, require_finite
+from counterpoint.core.arrays import Array, Bools, Floats, Ints, listed, numbers, require_finite
 
 REQUIRED = ("state", "action", "reward", "next_state", "terminated")
-OPTIONAL = ("episode", "step", "noise")
+OPTIONAL = ("episode", "step", "noise", "origin")
+ORIGINS = ("real", "counterfactual", "model")  # what a row may be; ``origin`` counts their places
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -17,7 +18,7 @@ class Transitions:
     """A batch of transitions (s, a, r, s'), one per row.
 
     Dtypes are kept. Truncation is not a property of a transition, so there is no such column. The
-    last three are optional and travel with their rows through indexing and ``concat``.
+    last four are optional and travel with their rows through indexing and ``concat``.
 
     Example:
         >>> import numpy as np
@@ -40,6 +41,7 @@ class Transitions:
     episode: Ints | None = None  # (B,) which episode each row comes from
     step: Ints | None = None  # (B,) its number within the episode
     noise: Floats | None = None  # (B, U) the noise that the simulator drew
+    origin: Ints | None = None  # (B,) what each row is, as a place in ``ORIGINS``
 
     def __post_init__(self) -> None:
         for name in ("state", "action", "next_state"):
@@ -47,12 +49,14 @@ class Transitions:
         reward = numbers("reward", self.reward, ndim=1)
         object.__setattr__(self, "reward", reward if reward.dtype.kind == "f" else reward.astype(np.float64))
         object.__setattr__(self, "terminated", _flags("terminated", self.terminated))
-        for name, ndim in (("episode", 1), ("step", 1), ("noise", 2)):
+        for name, ndim in (("episode", 1), ("step", 1), ("noise", 2), ("origin", 1)):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, numbers(name, getattr(self, name), ndim=ndim))
         self._require_one_length()
         for name, array in self.columns():
             require_finite(name, array)
+        if self.origin is not None:
+            _require_origins(self.origin)
 
     def _require_one_length(self) -> None:
         lengths = {name: len(array) for name, array in self.columns()}
@@ -88,6 +92,19 @@ class Transitions:
         """Return a copy with some columns exchanged; the new ones are trusted, not checked."""
         return self.trusted(**{**dict(self.columns()), **columns})
 
+    def labelled(self, origin: str) -> Self:
+        """Return these rows with their origin on record: "real", "counterfactual" or "model"."""
+        if origin not in ORIGINS:
+            raise ValueError(f"origin: expected one of {listed(ORIGINS)}, got {origin!r}.")
+        return self.replace(origin=np.full(len(self), ORIGINS.index(origin), np.int8))
+
+    def origins(self) -> dict[str, int]:
+        """Return how many rows there are of each origin, or nothing if the rows are not labelled."""
+        if self.origin is None:
+            return {}
+        counts = np.bincount(self.origin, minlength=len(ORIGINS))
+        return {name: int(count) for name, count in zip(ORIGINS, counts, strict=True) if count}
+
     def __len__(self) -> int:
         return len(self.state)
 
@@ -113,6 +130,12 @@ class Transitions:
     def __repr__(self) -> str:
         shapes = ", ".join(f"{name} {array.shape[1:]} {array.dtype}" for name, array in self.columns())
         return f"Transitions({len(self):,} rows: {shapes})"
+
+
+def _require_origins(origin: Ints) -> None:
+    if origin.dtype.kind not in "iu" or not np.isin(origin, range(len(ORIGINS))).all():
+        meant = listed([f"{place} for {name}" for place, name in enumerate(ORIGINS)])
+        raise ValueError(f"origin: expected {meant} in every row. Use labelled(...), which writes them.")
 
 
 def _flags(name: str, value: object) -> Bools:

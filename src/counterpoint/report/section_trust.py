@@ -153,6 +153,9 @@ def about(facts: Facts) -> Html:
         "real transitions": f"{len(facts.data):,}",
         "counterfactuals": f"{len(facts.made):,}",
     }
+    origins = facts.data.origins()
+    if origins:
+        rows["parents by origin"] = ", ".join(f"{number:,} {name}" for name, number in origins.items())
     notes = (
         f"Graphs, coverage and distributions were measured on {facts.real.rows:,} real rows and "
         f"{facts.synthetic.rows:,} counterfactuals (at most {MOST_ROWS:,} of each, drawn at random), parents and "
