@@ -24,18 +24,18 @@ class CheckFailed(AssertionError, ValueError):
 class Audit:
     """What a simulator says of counterfactuals that were put back into it."""
 
-    error: Floats  # (B,) largest absolute difference between stored and simulated next state
+    error: Floats  # (B,) largest absolute difference between stored and simulated next state; of a window, in all of it
     atol: float
     columns: Floats  # (S,) largest difference in each column
 
     @property
     def wrong(self) -> Ints:
-        """Rows that the simulator does not confirm."""
+        """Rows, or windows, that the simulator does not confirm."""
         return np.flatnonzero(~(self.error <= self.atol))
 
     @property
     def confirmed(self) -> float:
-        """Share of rows that the simulator confirms."""
+        """Share of rows, or of windows, that the simulator confirms."""
         return 1.0 - len(self.wrong) / max(1, len(self.error))
 
     def __str__(self) -> str:
@@ -77,26 +77,40 @@ def check_reward_fn(reward_fn: RewardFn, data: Transitions, *, atol: float = 1e-
 def audit(made: Counterfactuals | Transitions, step: Callable[..., Array], *, atol: float = 1e-6) -> Audit:
     """Put transitions back into a simulator and compare with their stored next states.
 
+    Of counterfactual windows, the simulator is started once, at the first row, and must reproduce the
+    whole window from its actions (and noise).
+
     Args:
         made: counterfactuals, or any transitions.
         step: ``(state, action) -> next_state``, batched; called as ``(state, action, noise)`` where the
             transitions carry noise.
         atol: largest difference in any column that still counts as agreement.
     """
-    data = made.transitions if isinstance(made, Counterfactuals) else made
-    error = np.zeros(len(data))
+    data, window = (made.transitions, made.window) if isinstance(made, Counterfactuals) else (made, 1)
+    error = np.zeros(len(data) // window)
     columns = np.zeros(data.state.shape[1])
-    for start in range(0, len(data), CHUNK):
-        part = data[start : start + CHUNK]
-        inputs: tuple[Any, ...] = (part.state, part.action, *([part.noise] if part.noise is not None else []))
-        simulated = np.asarray(step(*inputs))
-        if simulated.shape != part.next_state.shape:
-            raise ValueError(f"step: expected next states of shape {part.next_state.shape}, got {simulated.shape}.")
-        apart = np.abs(simulated.astype(np.float64) - part.next_state)
+    for start in range(0, len(error), CHUNK):
+        chunk = data[start * window : (start + CHUNK) * window]
+        apart = np.abs(_simulated(chunk, step, window).astype(np.float64) - chunk.next_state)
         apart[np.isnan(apart)] = np.inf
-        error[start : start + CHUNK] = apart.max(axis=1, initial=0.0)
+        error[start : start + CHUNK] = apart.reshape(-1, window * len(columns)).max(axis=1, initial=0.0)
         columns = np.maximum(columns, apart.max(axis=0, initial=0.0))
     return Audit(error, atol, columns)
+
+
+def _simulated(data: Transitions, step: Callable[..., Array], window: int) -> Array:
+    """Return the next states by the simulator, started at the first row of each window, (B, S)."""
+    after, state = np.empty_like(data.next_state), data.state[::window]
+    for number in range(window):
+        rows = data[number::window]
+        inputs: tuple[Any, ...] = (state, rows.action, *([rows.noise] if rows.noise is not None else []))
+        state = np.asarray(step(*inputs))
+        if state.shape != rows.next_state.shape:
+            raise ValueError(f"step: expected next states of shape {rows.next_state.shape}, got {state.shape}.")
+        if window == 1:
+            return state
+        after[number::window] = state
+    return after
 
 
 def check_counterfactuals(
@@ -117,7 +131,8 @@ def check_counterfactuals(
     found = audit(made, step, atol=atol)
     if found.confirmed < at_least:
         row = int(found.error.argmax())
-        origin = f" (from rows {made.base[row]} and {made.donor[row]})" if isinstance(made, Counterfactuals) else ""
+        parents = made.windows[[row]] if isinstance(made, Counterfactuals) else None
+        origin = f" (from rows {parents.base[0]} and {parents.donor[0]})" if parents is not None else ""
         worst = [int(column) for column in np.argsort(-found.columns)[:4] if found.columns[column] > atol]
         raise CheckFailed(
             f"{found}, expected at least {at_least:.2%}. Worst is row {row}{origin}, off by {found.error[row]:.3g}; "

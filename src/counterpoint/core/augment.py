@@ -6,8 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from counterpoint.core.arrays import Array, Ints, NodeSet
 from counterpoint.core.coda import derived, mixed, require_derived
+from counterpoint.core.counterfactuals import Counterfactuals, Output
 from counterpoint.core.engine import Chunk, Funnel, Recipe, Sources, chunks
 from counterpoint.core.factors import Factorization
 from counterpoint.core.graphs import Uniform, UnionPolicy
@@ -24,33 +24,9 @@ from counterpoint.core.require import (
     require_generator,
 )
 from counterpoint.core.transitions import Transitions
+from counterpoint.core.windows import beyond, numbered
 
-
-@dataclass(frozen=True, eq=False)
-class Counterfactuals:
-    """Accepted counterfactual transitions with the provenance of every row."""
-
-    transitions: Transitions
-    provenance: Provenance
-    funnel: Funnel
-
-    @property
-    def base(self) -> Ints:
-        """Row of the data that each counterfactual started from, (B,)."""
-        return self.provenance.base
-
-    @property
-    def donor(self) -> Ints:
-        """Row of the data that gave the swapped factors, (B,)."""
-        return self.provenance.donor
-
-    @property
-    def swapped(self) -> NodeSet:
-        """Which nodes came from the donor, (B, N)."""
-        return self.provenance.swapped
-
-    def __len__(self) -> int:
-        return len(self.transitions)
+__all__ = ["Augmenter", "Counterfactuals"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +45,9 @@ class Augmenter:
         pairing: ``"uniform"`` pairs, as in the paper, or only ``"sharing"`` pairs that have an
             independent component in common.
         derive: ``state -> (B, derived)``, recomputes the derived columns of the factorisation.
+        window: how many consecutive rows of an episode are recombined together. What is swapped is then
+            swapped at every step, each counterfactual is a window of so many rows, numbered as an episode
+            of its own beyond the real ones, and sizes and the funnel count windows.
 
     Example:
         >>> import numpy as np
@@ -94,9 +73,10 @@ class Augmenter:
     policy: UnionPolicy = field(default_factory=Uniform)
     pairing: Literal["uniform", "sharing"] = "uniform"
     derive: DeriveFn | None = None
+    window: int = 1
 
     def __post_init__(self) -> None:
-        require_counts(self, "pairs", "samples_per_pair")
+        require_counts(self, "pairs", "samples_per_pair", "window")
         require_functions(self, "mask_fn", "reward_fn")
         require_choice(self, "pairing", ("uniform", "sharing"))
         if not isinstance(self.policy, UnionPolicy):
@@ -107,7 +87,7 @@ class Augmenter:
         sources, pairs, key = self._start(data, rng)
         every = chunks(sources, pairs, key, Funnel(), most_pairs=self.pairs, most_rows=np.iinfo(np.int64).max)
         made = [chunk.accepted() for chunk in every]
-        out = _Output(data, self.factors, sum(len(chunk.keep) for chunk in made))
+        out = Output(data, self.factors, sum(chunk.funnel.accepted for chunk in made), self.window)
         for chunk in made:
             out.append(chunk)
         return out.counterfactuals(self._relabelled)
@@ -124,16 +104,16 @@ class Augmenter:
 
         Args:
             data: the real transitions.
-            size: how many counterfactuals to return.
+            size: how many counterfactuals to return; with windows, how many of those.
             rng: source of randomness.
-            progress: called with the number of rows accepted so far, now and then.
+            progress: called with the number of counterfactuals accepted so far, now and then.
 
         Raises:
             ValueError: if that many cannot be made; the message says why.
         """
         require_count("size", size)
         require_data(data, self.factors)
-        out = _Output(data, self.factors, size)
+        out = Output(data, self.factors, size, self.window)
         for chunk in self._chunks(data, size, rng, Funnel()):
             out.append(chunk)
             if progress is not None:
@@ -156,26 +136,30 @@ class Augmenter:
             ValueError: as ``fill``.
         """
         require_count("size", size)
+        before = (after or Funnel()).accepted
         for chunk in self._chunks(data, size, rng, after or Funnel()):
             made = chunk.accepted()
-            yield Counterfactuals(self._relabelled(made.proposal), made.provenance, made.funnel)
+            rows = self._finished(made.proposal, data, before)
+            yield Counterfactuals(rows, made.provenance, made.funnel, self.window)
+            before += made.funnel.accepted
 
-    def rebuild(self, data: Transitions, provenance: Provenance) -> Transitions:
+    def rebuild(self, data: Transitions, provenance: Provenance, *, before: int = 0) -> Transitions:
         """Make the rows again whose provenance is known, without asking the mask.
 
         Args:
             data: the real transitions that they were made of.
             provenance: their parents, and what was swapped.
+            before: how many windows were made before these; they are numbered from there on.
         """
         require_data(data, self.factors)
         provenance.require_parents(len(data), self.factors)
         rows = mixed(data, provenance, self.factors)
-        return self._relabelled(derived(rows, self.factors, self.derive))
+        return self._finished(derived(rows, self.factors, self.derive), data, before)
 
     def _chunks(self, data: Transitions, size: int, rng: np.random.Generator, funnel: Funnel) -> Iterator[Chunk]:
         """Yield chunks of proposals until ``size`` rows are accepted; raise if that does not come to pass."""
         sources, pairs, key = self._start(data, rng)
-        if 2 * size >= len(data):
+        if 2 * size >= len(sources.windows):
             sources.need()
         for chunk in chunks(sources, pairs, key, funnel, most_pairs=pairs.total, most_rows=size):
             funnel += chunk.funnel
@@ -195,16 +179,22 @@ class Augmenter:
                 "a recombined transition is terminal cannot be copied from its parents. Give "
                 "terminal_fn(state, action, next_state) -> bool (B,), or leave the terminal rows out."
             )
-        recipe = Recipe(self.factors, self.mask_fn, self.policy, self.samples_per_pair, self.derive)
+        recipe = Recipe(self.factors, self.mask_fn, self.policy, self.samples_per_pair, self.derive, self.window)
         for start in range(0, len(data), 65536):
             require_derived(data[start : start + 65536], self.factors, self.derive)
         pair_key, union_key = rng.integers(2**64, size=2, dtype=np.uint64)
         sources = Sources(data, recipe)
-        groups = same_rows(data.state[:, self.factors.context_columns])
+        groups = sources.windows.groups(same_rows(data.state[:, self.factors.context_columns]))
         if self.pairing == "uniform":
             return sources, uniform(groups, pair_key), union_key
         context = self.factors.nodes(*self.factors.context)
-        return sources, sharing(groups, sources.need(), context, pair_key), union_key
+        sources.need()
+        return sources, sharing(groups, sources.overlaid(np.arange(len(sources.windows))), context, pair_key), union_key
+
+    def _finished(self, rows: Transitions, data: Transitions, before: int) -> Transitions:
+        """Relabel rows; those of windows become episodes, numbered beyond the real ones and those made before."""
+        made = self._relabelled(rows)
+        return made if self.window == 1 else numbered(made, self.window, beyond(data.episode) + before)
 
     def _relabelled(self, made: Transitions) -> Transitions:
         """Relabel reward and termination in place, chunk by chunk."""
@@ -214,39 +204,3 @@ class Augmenter:
             if self.terminal_fn is not None:
                 made.terminated[rows] = call_terminal(self.terminal_fn, made[rows])
         return made
-
-
-class _Output:
-    """Room for so many accepted rows, filled chunk by chunk."""
-
-    def __init__(self, data: Transitions, factors: Factorization, rows: int) -> None:
-        try:
-            like = data.replace(episode=None, step=None)
-            if not factors.noise or data.noise is None:
-                like = like.replace(noise=None)
-            self.transitions = Transitions.empty_like(like, rows)
-            self.provenance = Provenance.empty(rows, factors.n + factors.m)
-        except MemoryError as error:
-            raise MemoryError(
-                f"size: {rows:,} rows do not fit into memory. Make them chunk by chunk, with stream."
-            ) from error
-        self.transitions.terminated[:] = False
-        self.funnel = Funnel()
-
-    def append(self, chunk: Chunk) -> None:
-        """Copy the accepted rows of a chunk behind those that are there."""
-        rows = slice(self.funnel.accepted, self.funnel.accepted + len(chunk.keep))
-        for name, column in self.transitions.columns():
-            if name not in ("reward", "terminated"):
-                _take(getattr(chunk.proposal, name), chunk.keep, column[rows])
-        for source, column in zip(chunk.provenance.arrays(), self.provenance.arrays(), strict=True):
-            _take(source, chunk.keep, column[rows])
-        self.funnel += chunk.funnel
-
-    def counterfactuals(self, relabelled: Callable[[Transitions], Transitions]) -> Counterfactuals:
-        """Return all rows, relabelled."""
-        return Counterfactuals(relabelled(self.transitions), self.provenance, self.funnel)
-
-
-def _take(source: Array, rows: Ints, out: Array) -> None:
-    np.take(source, rows, axis=0, out=out, mode="clip")  # "clip" writes straight into out

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from counterpoint.core import kernels
-from counterpoint.core.arrays import Array, Bools, Ints, words
+from counterpoint.core.arrays import Array, Ints, words
 from counterpoint.core.coda import derived, mixed
 from counterpoint.core.factors import Factorization
 from counterpoint.core.graphs import UnionPolicy, independent, label_dtype, overlay, unions
@@ -19,6 +19,7 @@ from counterpoint.core.protocols import DeriveFn, Mask, call_mask
 from counterpoint.core.provenance import Provenance
 from counterpoint.core.threads import run
 from counterpoint.core.transitions import Transitions
+from counterpoint.core.windows import Windows
 
 CHUNK_BYTES = 16 * 2**20  # of proposals and their masks
 
@@ -50,7 +51,7 @@ class Funnel:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some proposals, R rows, and which of them to keep."""
+    """Some proposals, R rows in all, and which rows to keep."""
 
     proposal: Transitions
     provenance: Provenance
@@ -73,6 +74,7 @@ class Recipe:
     policy: UnionPolicy
     samples_per_pair: int
     derive: DeriveFn | None
+    window: int = 1
 
     def chunk_rows(self, data: Transitions) -> int:
         """How many proposals to hold at a time."""
@@ -85,7 +87,7 @@ class Sources:
     """The component labels of the source transitions, computed when first needed."""
 
     def __init__(self, data: Transitions, recipe: Recipe) -> None:
-        self.data, self.recipe = data, recipe
+        self.data, self.recipe, self.windows = data, recipe, Windows.of(data, recipe.window)
         nodes = recipe.factors.n + recipe.factors.m
         self.labels = np.zeros((len(data), nodes), label_dtype(nodes))  # (T, N)
         self.known = np.zeros(len(data), np.bool_)  # (T,)
@@ -110,6 +112,15 @@ class Sources:
         self.known[rows] = True
         self._missing -= len(rows)
 
+    def overlaid(self, windows: Ints) -> Ints:
+        """Return the component labels of windows, whose rows are known, (len(windows), N)."""
+        if self.windows.length == 1:
+            return _taken(self.labels, windows)
+        joint = np.empty((len(windows), self.labels.shape[1]), self.labels.dtype)
+        starts = self.windows.starts[windows]
+        run(kernels.join, len(windows), starts, self.windows.order, self.windows.length, self.labels, joint)
+        return joint
+
     @property
     def entangled(self) -> bool:
         """Whether every mask seen so far is one single component."""
@@ -124,7 +135,8 @@ def chunks(
     The rows depend on the key alone. The chunks adapt to the yield so far: the last one is not made
     larger than needed. What ``funnel`` counts has been made before, and is not made again.
     """
-    full = max(1, sources.recipe.chunk_rows(sources.data) // sources.recipe.samples_per_pair)
+    recipe = sources.recipe
+    full = max(1, recipe.chunk_rows(sources.data) // (recipe.samples_per_pair * recipe.window))
     while funnel.pairs < min(most_pairs, pairs.total) and funnel.accepted < most_rows:
         wanted = full
         if funnel.accepted:
@@ -135,61 +147,75 @@ def chunks(
         yield chunk
 
 
-def _chunk(sources: Sources, rows: tuple[Ints, Ints], first: int, key: np.uint64, room: int) -> Chunk:
-    """Make and validate the proposals of some pairs; stop counting where ``room`` rows are accepted."""
-    recipe = sources.recipe
-    base, donor = rows
-    labels = sources.need(np.concatenate(rows))
-    number, sizes, tried = _overlaid(sources.data, base, donor, labels, recipe)
+def _chunk(sources: Sources, pairs: tuple[Ints, Ints], first: int, key: np.uint64, room: int) -> Chunk:
+    """Make and validate the proposals of some pairs of windows; stop counting where ``room`` are accepted."""
+    recipe, length = sources.recipe, sources.recipe.window
+    base, donor = (sources.windows.rows(windows) for windows in pairs)  # (pairs, length)
+    sources.need(np.concatenate([base, donor], axis=None))
+    number, sizes, tried = _overlaid(sources, pairs, (base, donor))
     offset = np.concatenate([[0], np.cumsum(sizes_to_counts(sizes, recipe))])
-    nodes = np.empty((offset[-1], labels.shape[1]), np.bool_)
-    most = recipe.policy.most(labels.shape[1])
-    run(kernels.draw_unions, len(base), first, key, most, number, sizes, offset, nodes)
+    nodes = np.empty((offset[-1], number.shape[1]), np.bool_)
+    run(kernels.draw_unions, len(base), first, key, recipe.policy.most(nodes.shape[1]), number, sizes, offset, nodes)
     of_pair = np.repeat(np.arange(len(base)), np.diff(offset))
-    parents = Provenance(base[of_pair], donor[of_pair], nodes)
+    swapped = nodes if length == 1 else nodes.repeat(length, axis=0)
+    parents = Provenance(base[of_pair].ravel(), donor[of_pair].ravel(), swapped)
     proposal = derived(mixed(sources.data, parents, recipe.factors), recipe.factors, recipe.derive)
-    valid = independent(call_mask(recipe.mask_fn, proposal, recipe.factors), nodes) if len(nodes) else of_pair > 0
-    keep = np.flatnonzero(valid)
+    keep = _valid(proposal, parents, recipe)
     used, made = len(tried), len(nodes)
-    if len(keep) >= room:  # what comes after the last row that is needed does not count
+    if len(keep) >= room:  # what comes after the last one that is needed does not count
         keep = keep[:room]
         made = int(keep[-1]) + 1
         used = int(of_pair[made - 1]) + 1
     trivial = int((tried[:used] == 0).sum())
     duplicate = int(tried[:used].sum() - offset[used])
-    lacking = _without_evidence(recipe, proposal, nodes, np.flatnonzero(~valid[:made]))
+    lacking = _without_evidence(proposal, parents, recipe, np.setdiff1d(np.arange(made), keep))
     funnel = Funnel(used, trivial + duplicate + made, trivial, duplicate, made - len(keep), len(keep), lacking)
-    return Chunk(proposal, parents, keep, funnel)
+    return Chunk(proposal, parents, keep if length == 1 else _rows(keep, length), funnel)
 
 
-def _without_evidence(recipe: Recipe, proposal: Transitions, nodes: Bools, rejected: Ints) -> int:
+def _valid(proposal: Transitions, parents: Provenance, recipe: Recipe, mask_fn: Mask | None = None) -> Ints:
+    """Return which proposals are valid: no edge crosses the swapped set, in any of their rows."""
+    if not len(parents):
+        return np.zeros(0, np.int64)
+    clear = independent(call_mask(mask_fn or recipe.mask_fn, proposal, recipe.factors), parents.swapped)
+    return np.flatnonzero(clear if recipe.window == 1 else clear.reshape(-1, recipe.window).all(axis=1))
+
+
+def _without_evidence(proposal: Transitions, parents: Provenance, recipe: Recipe, rejected: Ints) -> int:
     """Count the rejected proposals that only lack evidence: a mask that asks for it has its other part in ``mask``."""
     inner = getattr(recipe.mask_fn, "mask", None)
-    if inner is None or not hasattr(recipe.mask_fn, "unknown") or not len(rejected):
+    if inner is None or not hasattr(recipe.mask_fn, "unknown"):
         return 0
-    rest = call_mask(inner, proposal[rejected], recipe.factors)
-    return int(independent(rest, nodes[rejected]).sum())
+    rows = _rows(rejected, recipe.window)
+    return len(_valid(proposal[rows], parents[rows], recipe, inner))
 
 
-def _overlaid(data: Transitions, base: Ints, donor: Ints, labels: Ints, recipe: Recipe) -> tuple[Ints, Ints, Ints]:
+def _rows(windows: Ints, length: int) -> Ints:
+    """Return the rows of windows that lie one behind the other."""
+    rows: Ints = (windows[:, None] * length + np.arange(length)).ravel()
+    return rows
+
+
+def _overlaid(sources: Sources, pairs: tuple[Ints, Ints], rows: tuple[Ints, Ints]) -> tuple[Ints, Ints, Ints]:
     """Number the components of each pair's overlaid graph that a swap would change.
 
     Also returns their count, and how many unions would be tried if the parents agreed nowhere (zero
     for a pair with nothing to exchange).
     """
-    factors = recipe.factors
-    same = np.ones((len(base), labels.shape[1]), np.bool_)
-    for values, owner in (
-        (data.state, factors.state_owner),
-        (data.next_state, factors.state_owner),
-        (data.action, factors.action_owner),
-    ):
-        run(kernels.agree, len(base), base, donor, words(values), owner, same)
+    data, factors, recipe = sources.data, sources.recipe.factors, sources.recipe
+    same = np.ones((len(pairs[0]), factors.n + factors.m), np.bool_)
+    for base, donor in zip(*(np.ascontiguousarray(each.T) for each in rows), strict=True):  # step by step
+        for values, owner in (
+            (data.state, factors.state_owner),
+            (data.next_state, factors.state_owner),
+            (data.action, factors.action_owner),
+        ):
+            run(kernels.agree, len(same), base, donor, words(values), owner, same)
     context = factors.nodes(*factors.context)
-    first, second = _taken(labels, base), _taken(labels, donor)
+    first, second = (sources.overlaid(windows) for windows in pairs)
     number, sizes = overlay(first, second, same | context)
     tried = sizes_to_counts(sizes, recipe)
-    agreeing = np.flatnonzero(same.any(axis=1) & (base != donor))
+    agreeing = np.flatnonzero(same.any(axis=1) & (pairs[0] != pairs[1]))
     if len(agreeing):
         fixed = np.broadcast_to(context, (len(agreeing), len(context))).copy()
         tried[agreeing] = sizes_to_counts(overlay(first[agreeing], second[agreeing], fixed)[1], recipe)

@@ -138,6 +138,21 @@ def label(start: int, stop: int, mask: Bools, labels: Ints) -> None:
 
 
 @kernel
+def join(start: int, stop: int, starts: Ints, order: Ints, length: int, labels: Ints, joint: Ints) -> None:
+    """Overlay the graphs of the rows of each window, given by their labels."""
+    for w in range(start, stop):
+        parent = joint[w]
+        parent[:] = labels[order[starts[w]]]
+        for step in range(1, length):
+            row = labels[order[starts[w] + step]]
+            for i in range(len(parent)):
+                if row[i] != i and parent[i] != parent[row[i]]:
+                    link(parent, i, row[i])
+        for i in range(len(parent)):
+            parent[i] = parent[parent[i]]
+
+
+@kernel
 def uncrossed(start: int, stop: int, mask: Bools, nodes: NodeSet, clear: Bools) -> None:
     """Tell for each row whether no edge of the mask has one end inside the node set and one outside."""
     for b in range(start, stop):

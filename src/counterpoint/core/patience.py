@@ -16,14 +16,15 @@ def why_too_few(funnel: Funnel, size: int, sources: Sources) -> str:
     recipe = sources.recipe
     made = f"size: {size:,} counterfactuals were asked for, {funnel.accepted:,} could be made. "
     tried = funnel.rejected + funnel.accepted
-    if len(sources.data) < 2:
-        return made + "A swap needs two transitions, and the data holds one."
+    if len(sources.windows) < 2:
+        noun = "transitions" if recipe.window == 1 else "windows"
+        return made + f"A swap needs two {noun}, and the data holds one."
     if sources.entangled:
         return made + (
             "Every mask is one component: nothing can be swapped. If factors are really independent at "
             "times, the mask has too many edges; raise its threshold or shrink its radius."
         )
-    if not tried and recipe.factors.context and funnel.pairs <= len(sources.data):
+    if not tried and recipe.factors.context and funnel.pairs <= len(sources.windows):
         return made + f"No two transitions agree on the context {', '.join(recipe.factors.context)}."
     if not tried:
         return made + (

@@ -1,0 +1,79 @@
+"""Windows: so many consecutive rows of one episode, which are recombined together.
+
+A window is to the engine what a single row is: its graph is the overlay of its rows' graphs, and what is
+swapped between two windows is swapped at every step. With length 1 the windows are the rows themselves.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from counterpoint.core.arrays import Array, Ints
+from counterpoint.core.transitions import Transitions
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """All windows of a length in some data, numbered from 0."""
+
+    length: int
+    order: Ints  # (T,) rows sorted by episode and step
+    starts: Ints  # (W,) where in the order each window begins
+
+    @classmethod
+    def of(cls, data: Transitions, length: int) -> "Windows":
+        """Find all windows. Those that overlap count each, and none reaches across a gap in the steps."""
+        rows = np.arange(len(data))
+        if length == 1:
+            return cls(1, rows, rows)
+        if data.episode is None:
+            raise ValueError(
+                f"window: {length} rows that follow each other are asked for, and the data does not say which rows "
+                "form episodes. Give Transitions(episode=..., step=...)."
+            )
+        order = np.argsort(data.episode, kind="stable") if data.step is None else np.lexsort((data.step, data.episode))
+        episode = data.episode[order]
+        broken = episode[1:] != episode[:-1]
+        if data.step is not None:
+            broken |= data.step[order][1:] != data.step[order][:-1] + 1
+        run = np.concatenate([[0], np.cumsum(broken)])[: len(rows)].astype(np.int64)
+        starts = rows[: max(0, len(rows) - length + 1)]
+        starts = starts[run[starts] == run[starts + length - 1]]
+        if not len(starts):
+            longest = int(np.bincount(run).max(initial=0))
+            raise ValueError(
+                f"window: no episode has {length} rows that follow each other; the longest has {longest}. "
+                "Choose a shorter window, or record longer episodes."
+            )
+        return cls(length, order, starts)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def rows(self, windows: Ints) -> Ints:
+        """Return the rows of some windows, (len(windows), length)."""
+        if self.length == 1:
+            return windows[:, None]
+        rows: Ints = self.order[self.starts[windows][:, None] + np.arange(self.length)]
+        return rows
+
+    def groups(self, keys: Ints) -> Ints:
+        """Number windows so that those whose rows have equal keys, step by step, get equal numbers, (W,)."""
+        if self.length == 1 or not keys.any():
+            return keys[self.starts]
+        found = np.zeros(len(self), np.int64)
+        for step in range(self.length):
+            joint = found * (keys.max() + 1) + keys[self.order[self.starts + step]]
+            found = np.unique(joint, return_inverse=True)[1]
+        return found
+
+
+def numbered(made: Transitions, length: int, first: int) -> Transitions:
+    """Give the rows of windows of a length episode numbers, counted from ``first``, and step numbers."""
+    rows = np.arange(len(made))
+    return made.replace(episode=first + rows // length, step=rows % length)
+
+
+def beyond(episode: Array | None) -> int:
+    """Return the smallest episode number that is larger than all that are taken."""
+    return 0 if episode is None or not len(episode) else int(episode.max()) + 1
