@@ -168,7 +168,7 @@ def _chunk(sources: Sources, pairs: tuple[Ints, Ints], first: int, key: np.uint6
         used = int(of_pair[made - 1]) + 1
     trivial = int((tried[:used] == 0).sum())
     duplicate = int(tried[:used].sum() - offset[used])
-    lacking = _without_evidence(proposal, parents, recipe, np.setdiff1d(np.arange(made), keep))
+    lacking = _without_evidence(proposal[: made * length], parents, keep, recipe)
     funnel = Funnel(used, trivial + duplicate + made, trivial, duplicate, made - len(keep), len(keep), lacking)
     return Chunk(proposal, parents, keep if length == 1 else _rows(keep, length), funnel)
 
@@ -181,12 +181,12 @@ def _valid(proposal: Transitions, parents: Provenance, recipe: Recipe, mask_fn: 
     return np.flatnonzero(clear if recipe.window == 1 else clear.reshape(-1, recipe.window).all(axis=1))
 
 
-def _without_evidence(proposal: Transitions, parents: Provenance, recipe: Recipe, rejected: Ints) -> int:
+def _without_evidence(proposal: Transitions, parents: Provenance, keep: Ints, recipe: Recipe) -> int:
     """Count the rejected proposals that only lack evidence: a mask that asks for it has its other part in ``mask``."""
     inner = getattr(recipe.mask_fn, "mask", None)
     if inner is None or not hasattr(recipe.mask_fn, "unknown"):
         return 0
-    rows = _rows(rejected, recipe.window)
+    rows = _rows(np.setdiff1d(np.arange(len(proposal) // recipe.window), keep), recipe.window)
     return len(_valid(proposal[rows], parents[rows], recipe, inner))
 
 
