@@ -40,7 +40,7 @@ import sys, time
 import pyarrow.parquet as pq
 print(time.time() - float(sys.argv[1]), time.process_time())
 from counterpoint.adapters.parquet import OPTIONS
-from counterpoint.files.writing import BLOCK_ROWS
+from counterpoint.files.writing import PIECE_ROWS
 
 def timed(function):
     start, cpu = time.perf_counter(), time.process_time()
@@ -50,15 +50,15 @@ def timed(function):
 
 timed(lambda: pq.read_table("data.parquet"))
 table = pq.read_table("out.parquet")
-timed(lambda: pq.write_table(table, "copy.parquet", row_group_size=BLOCK_ROWS, **OPTIONS))
+timed(lambda: pq.write_table(table, "copy.parquet", row_group_size=PIECE_ROWS, **OPTIONS))
 """
 INSPECT = """
 import time
 from counterpoint import files
-from counterpoint.files.summary import summarise
+from counterpoint.files.contents import contents
 import counterpoint.adapters.parquet
 start, cpu = time.perf_counter(), time.process_time()
-summarise(files.scan("data.parquet"))
+contents(files.scan("data.parquet"))
 print(time.perf_counter() - start, time.process_time() - cpu)
 """
 

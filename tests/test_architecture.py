@@ -1,6 +1,7 @@
 """The direction of dependencies, read off the import statements, and the weight of the bare package."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ SRC = ROOT / "src" / "counterpoint"
 MODULES = sorted(SRC.rglob("*.py"))
 
 # What each part of the package may import from the rest of it; itself always.
-TOOLS = {"description", "masks", "goals", "replay", "files", "metrics", "checks", "report", "scm"}
+TOOLS = {"description", "masks", "goals", "replay", "files", "metrics", "checks", "report", "scm", "user_code"}
 ALLOWED = {
     "core": set(),
     **{tool: {"core"} | TOOLS for tool in TOOLS},
@@ -47,6 +48,29 @@ FOREIGN = {
 
 # What lies beside the package, and what of it each may import; tests may import everything.
 BESIDE = {"experiments": {"experiments"}, "benchmarks": {"benchmarks", "experiments"}, "examples": set()}
+
+
+# What is imported by its name in a string, when it is first needed: by these files alone, from these parts alone.
+BY_NAME = {
+    ("adapters/gymnasium.py", "adapters"),
+    ("command_line/arguments.py", "worlds"),
+    ("command_line/arguments.py", "learn"),
+    ("command_line/demo.py", "demonstration"),
+    ("command_line/report.py", "worlds"),
+    ("command_line/score_mask.py", "learn"),
+    ("description/building.py", "learn"),
+    ("files/formats.py", "adapters"),
+    ("files/formats.py", "files"),
+    ("files/jobs.py", "report"),
+}
+PLACE = re.compile(r"counterpoint(\.[a-z_0-9]+)+(:\w+)?")
+
+
+def imports_by_name(path):
+    """Every string in a file that is the name of a module of ours."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and PLACE.fullmatch(node.value):
+            yield node.value.partition(":")[0]
 
 
 def imports(path):
@@ -88,6 +112,16 @@ def test_what_lies_beside_the_package_keeps_its_order(folder):
         assert not tops & (everything - BESIDE[folder]), f"{path.relative_to(ROOT)} imports {tops & everything}"
     for path in MODULES:
         assert not {name.partition(".")[0] for name in imports(path)} & everything, path
+
+
+def test_imports_by_name_are_known():
+    found = {
+        (str(path.relative_to(SRC)), name.split(".")[1])
+        for path in MODULES
+        for name in imports_by_name(path)
+        if any((SRC / name.split(".")[1]).with_suffix(suffix).exists() for suffix in ("", ".py"))
+    }
+    assert found == BY_NAME
 
 
 def python(code, *flags):

@@ -119,7 +119,7 @@ def test_a_mistake_is_named_with_its_line(describe, old, new, line, message):
     ("old", "new", "line", "message"),
     [
         ("robot:done", "robot:don", 35, "robot:don: module 'robot' has no attribute 'don'"),
-        ("robot:done", "rowboat:done", 35, "No module named 'rowboat'"),
+        ("robot:done", "rowboat:done", 35, "there is no module 'rowboat'"),
         ("robot:done", "robot.done", 35, "expected function = .module:name., got 'robot.done'"),
         ("robot:done", "robot:number", 35, "expected a function, got int"),
         ("radius = 0.1\n", "", 22, "proximity needs a radius"),

@@ -9,7 +9,7 @@ import numpy as np
 from counterpoint.core.arrays import Array, Floats, Ints, listed
 from counterpoint.core.augment import Counterfactuals
 from counterpoint.core.factors import Factorization
-from counterpoint.core.protocols import Mask, RewardFn, call_mask, call_reward
+from counterpoint.core.protocols import Mask, RewardFn, TerminalFn, call_mask, call_reward, call_terminal
 from counterpoint.core.require import require_data
 from counterpoint.core.transitions import Transitions
 
@@ -37,6 +37,13 @@ class Audit:
     def confirmed(self) -> float:
         """Share of rows, or of windows, that the simulator confirms."""
         return 1.0 - len(self.wrong) / max(1, len(self.error))
+
+    def __add__(self, other: "Audit") -> "Audit":
+        """Join the audits of two lots of rows, so that a file can be audited piece by piece: 8 bytes a row are kept."""
+        if self.atol != other.atol or self.columns.shape != other.columns.shape:
+            raise ValueError("audits add up only if they have the same tolerance and the same columns.")
+        error = np.concatenate([self.error, other.error])
+        return Audit(error, self.atol, np.maximum(self.columns, other.columns))
 
     def __str__(self) -> str:
         return f"{self.confirmed:.2%} of {len(self.error):,} counterfactuals confirmed, {len(self.wrong):,} wrong"
@@ -71,6 +78,17 @@ def check_reward_fn(reward_fn: RewardFn, data: Transitions, *, atol: float = 1e-
         raise CheckFailed(
             f"reward_fn: it differs from the data in {(error > atol).mean():.1%} of the rows; worst is row {row}: "
             f"the data says {data.reward[row]:g}, reward_fn says {made[row]:g}."
+        )
+
+
+def check_terminal_fn(terminal_fn: TerminalFn, data: Transitions) -> None:
+    """Raise unless ``terminal_fn`` says of real transitions what the data says."""
+    wrong = call_terminal(terminal_fn, data) != data.terminated
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise CheckFailed(
+            f"terminal_fn: it differs from the data in {wrong.mean():.1%} of the rows, first in row {row}: the data "
+            f"says {bool(data.terminated[row])}, terminal_fn says {not data.terminated[row]}."
         )
 
 

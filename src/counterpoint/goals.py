@@ -20,7 +20,7 @@ import numpy as np
 from counterpoint.core.arrays import Array, Bools, Floats
 from counterpoint.core.factors import Factorization
 from counterpoint.core.protocols import MaskFn, RewardFn, TerminalFn
-from counterpoint.files.trees import Shapes, flat, nested, parts, width
+from counterpoint.files.trees import Shapes, flat, leaves, nested, width
 
 OBSERVATION, DESIRED, ACHIEVED = "observation", "desired_goal", "achieved_goal"
 
@@ -93,7 +93,7 @@ class Goals:
 
     def flatten(self, shown: Mapping[str, Any]) -> Floats:
         """Return what the environment shows as flat states, (B, S). One observation is a batch of one: use x[None]."""
-        named = {key: dict(parts(shown[key])) for key in (OBSERVATION, DESIRED, ACHIEVED)}
+        named = {key: dict(leaves(shown[key])) for key in (OBSERVATION, DESIRED, ACHIEVED)}
         for key, shapes in ((OBSERVATION, self.observation), (DESIRED, self.goal), (ACHIEVED, self.goal)):
             came = tuple((name, array.shape[1:]) for name, array in named[key].items())
             if sorted(came) != sorted(shapes):

@@ -12,7 +12,7 @@ from counterpoint.adapters.sb3 import to_sb3_buffer
 from counterpoint.adapters.torchrl import to_torchrl
 from counterpoint.masks import Constant
 from tests.examples import first_column, make_data, make_factors
-from tests.test_files import make_recording
+from tests.files.examples import make_recording
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from counterpoint import Factorization, files
 from counterpoint.adapters import hdf5
 from counterpoint.files import d4rl
-from tests.test_files import damage_all, make_recording
+from tests.files.examples import damage_all, make_recording
 
 FIXED = np.bytes_(b"{}")  # text of fixed length
 
@@ -117,7 +117,7 @@ class TestD4rl:
         assert files.scan(path).rows == 0
 
     def test_written_files_mark_where_trajectories_end(self, path, rng, monkeypatch):
-        monkeypatch.setattr("counterpoint.files.writing.BLOCK_ROWS", 3)
+        monkeypatch.setattr("counterpoint.files.writing.PIECE_ROWS", 3)
         recording = make_recording(rng, (5, 4, 1), full=False)
         recording.transitions.terminated[:] = np.arange(10) == 8
         files.write(path, recording)
@@ -210,7 +210,7 @@ class TestRobomimic:
 
     def test_only_whole_episodes_are_written(self, path, rng):
         data = make_recording(rng, (4, 2), full=False).transitions
-        with pytest.raises(files.FileProblem, match="belong to none.*to .parquet instead"):
+        with pytest.raises(files.FileProblem, match="do not belong to any.*to .parquet instead"):
             files.write(path, data.replace(episode=None), format="robomimic")
         for episode in ([0, 0, 1, 1, 0, 0], [-1] * 6):
             with pytest.raises(files.FileProblem, match="negative or in two places"):

@@ -13,7 +13,7 @@ from minari.data_collector import EpisodeBuffer
 
 from counterpoint import Factorization, files
 from counterpoint.files.episodes import runs
-from tests.test_files import damage_all, make_recording
+from tests.files.examples import damage_all, make_recording
 
 LENGTHS = (3, 1, 6)
 
@@ -209,14 +209,14 @@ class TestWriting:
         ):
             files.write("minari:robot/data-v0", data.replace(episode=None, step=None))
         broken = data.replace(next_state=data.next_state + 1)
-        with pytest.raises(files.FileProblem, match="row 1 does not go on where the row before it ended"):
+        with pytest.raises(files.FileProblem, match="row 1 does not start where the row before it ended"):
             files.write("minari:robot/data-v0", broken)
 
     def test_datasets_are_never_replaced(self, rng, root):
         recording = make_recording(rng, full=False)
         files.write("minari:robot/data-v0", recording)
         with pytest.raises(
-            files.FileProblem, match="it exists, and Minari datasets are never replaced. Raise its version"
+            files.FileProblem, match="it exists, and a folder of data is never replaced. Choose another"
         ):
             files.write("minari:robot/data-v0", recording, force=True)
         for wrong in ("data", "../data-v0", "a b-v0"):
@@ -234,7 +234,7 @@ class TestWriting:
 
         with monkeypatch.context() as patch:
             patch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 100}))
-            with pytest.raises(files.FileProblem, match="the disk is full: about .* bytes are needed"):
+            with pytest.raises(files.FileProblem, match="the disk is full: about .* bytes more are needed"):
                 files.write("minari:data-v0", recording)
         monkeypatch.setattr("os.rename", fail)
         with pytest.raises(files.FileProblem, match="the disk is full"):

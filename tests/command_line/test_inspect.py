@@ -13,18 +13,18 @@ from counterpoint.command_line.proposal import proposal
 from counterpoint.description import read_description
 from counterpoint.files import scanning
 from tests.command_line.sprites import DESCRIPTION, prepare, run
-from tests.test_files import factorizations, make_recording
+from tests.files.examples import factorizations, make_recording
 
 ROOT = Path(__file__).parents[2]
 
 
 class TestInspect:
     def test_it_shows_what_is_there(self, folder, rng, capsys, monkeypatch):
-        monkeypatch.setattr("counterpoint.files.summary.ROWS", 7)
+        monkeypatch.setattr("counterpoint.files.contents.ROWS", 7)
         recording = make_recording(rng, (4, 1, 60, 7), factors=None)
         files.write("data.parquet", recording)
         code, out, err = run(capsys, "inspect", "data.parquet")
-        assert (code, err) == (0, "")
+        assert (code, err) == (0, "inspect: 72 rows\n")
         data = recording.transitions
         made = int(recording.provenance.swapped.any(axis=1).sum())
         for line in (
@@ -117,7 +117,7 @@ class TestInspect:
                 seen.append(len(part["state"]))
                 yield part
 
-        monkeypatch.setattr("counterpoint.files.summary.ROWS", 50)
+        monkeypatch.setattr("counterpoint.files.contents.ROWS", 50)
         monkeypatch.setattr(
             "counterpoint.command_line.arguments.scan",
             lambda *_, **__: scanning.Scan(scan.path, scan.format, scan.rows, scan.head, columns),

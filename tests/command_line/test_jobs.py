@@ -1,4 +1,4 @@
-"""A job that is interrupted, however rudely, leaves the old output, and goes on from its finished pieces."""
+"""A job that is interrupted, however rudely, leaves the old output, and goes on from what it has accepted."""
 
 import importlib
 import json
@@ -11,7 +11,8 @@ import pytest
 
 from counterpoint import files
 from counterpoint.core import engine
-from counterpoint.files import augmentation, parts
+from counterpoint.files import augmentation, fingerprints, ledger
+from counterpoint.files.npz import read_arrays
 from tests.command_line.sprites import DESCRIPTION, augment, run
 
 SIZE = 20_000
@@ -27,11 +28,11 @@ def counted(state, action):
 """
 CHILD = """
 import os, sys
-import counterpoint.files.augmentation as augmentation, counterpoint.files.parts as parts
+import counterpoint.files.ledger as ledger
 from counterpoint.command_line import main
 from counterpoint.core import engine
 
-engine.CHUNK_BYTES, parts.SECONDS = 0, 0
+engine.CHUNK_BYTES, ledger.SECONDS = 0, 0
 moment, calls = sys.argv[1], 0
 
 def wait():
@@ -48,12 +49,15 @@ def after(module, name, count):
         return function(*arguments)
     setattr(module, name, counted)
 
-if moment == "sync":
-    after(os, "fsync", 1)
-elif moment == "rename":
-    after(os, "replace", 22)
+import counterpoint.files.writing as writing
+if moment in ("sync", "rename"):
+    finish = writing.Writer.finish
+    def finished(self):
+        after(os, "fsync" if moment == "sync" else "replace", 1)
+        finish(self)
+    writing.Writer.finish = finished
 else:
-    after(parts, "_write", int(moment))
+    after(ledger.JobLedger, "_write", int(moment))
 sys.exit(main(sys.argv[2:]))
 """
 
@@ -62,7 +66,7 @@ sys.exit(main(sys.argv[2:]))
 def many(data, folder, monkeypatch):
     """Small chunks, each of them a piece; a mask that counts its calls, and can interrupt."""
     monkeypatch.setattr(engine, "CHUNK_BYTES", 0)
-    monkeypatch.setattr(parts, "SECONDS", 0)
+    monkeypatch.setattr(ledger, "SECONDS", 0)
     with (folder / "sprite_functions.py").open("a") as file:
         file.write(COUNTING)
     (folder / "robot.toml").write_text(DESCRIPTION.replace(":mask", ":counted"))
@@ -82,6 +86,31 @@ def interrupted(capsys, calls, *words):
     return functions().calls
 
 
+def spoil(damage, entries):
+    """Damage the second entry of a ledger."""
+    raw = bytearray(entries[1].read_bytes())
+    if damage in ("empty", "nonsense"):
+        entries[1].write_bytes(b"" if damage == "empty" else b"PK\x03\x04nonsense")
+    elif damage == "bit":
+        raw[len(raw) // 2] ^= 1
+        entries[1].write_bytes(raw)
+    elif damage == "swapped":
+        entries[1].write_bytes(entries[2].read_bytes())
+        entries[2].write_bytes(raw)
+    elif damage == "forged":
+        arrays = read_arrays(entries[1])
+        np.savez(entries[1], **{**arrays, "donor": arrays["donor"][::-1]})
+    else:
+        job = entries[1].with_name("job.json")
+        before = job.read_text()
+        other = ledger.JobLedger(entries[1].parent.with_name("other.parts"), {"another": "job"})
+        arrays = read_arrays(entries[1])
+        del arrays["checksum"]
+        np.savez(entries[1], **arrays, checksum=np.array(other._checksum(entries[1].name, arrays)))
+        other.__exit__(None)
+        assert job.read_text() == before
+
+
 @pytest.fixture
 def whole(many, capsys):
     """The bytes of a job that nobody interrupts, and how often it asks the mask."""
@@ -98,16 +127,16 @@ class TestResume:
         for stop in (6, 5, 9):
             interrupted(capsys, stop, "--resume")
             assert not (many / "out.parquet").exists()
-        pieces = sorted(path.name for path in (many / "out.parquet.parts").glob("*.npz"))
-        assert pieces == [f"000000-{number:06d}.npz" for number in range(len(pieces))]
-        assert len(pieces) > 5
+        entries = sorted(path.name for path in (many / "out.parquet.parts").glob("*.npz"))
+        assert entries == [f"000000-{number:06d}.npz" for number in range(len(entries))]
+        assert len(entries) > 5
         rest = interrupted(capsys, None, "--resume")
         assert (many / "out.parquet").read_bytes() == content
-        assert rest <= calls - len(pieces)
+        assert rest <= calls - len(entries)
         assert not list(many.glob("*.parts"))
 
-    def test_blocks_and_their_pieces(self, many, capsys, monkeypatch):
-        monkeypatch.setattr(augmentation, "BLOCK_BYTES", 20_000)
+    def test_pieces_and_their_entries(self, many, capsys, monkeypatch):
+        monkeypatch.setattr(augmentation, "PIECE_BYTES", 20_000)
         assert augment(capsys, "--size", SIZE)[0] == 0
         content = (many / "out.parquet").read_bytes()
         interrupted(capsys, 20, "--force")
@@ -120,30 +149,29 @@ class TestResume:
         interrupted(capsys, 6)
         before = sorted((many / "out.parquet.parts").iterdir())
         for words, message in (
-            ([], "there is an unfinished job. Go on with --resume, or start over"),
-            (["--resume", "--seed", 1], "it differs in seed"),
-            (["--resume", "--size", SIZE + 1], "it differs in size"),
+            ([], "there is an unfinished job. Go on with --resume, or start over with --force"),
+            (["--resume", "--seed", 1], "seed changed since"),
+            (["--resume", "--size", SIZE + 1], "size changed since"),
         ):
             code, _, err = augment(capsys, "--size", SIZE, *words)
             assert code == 2
             assert message in err
         description = many / "robot.toml"
-        description.write_text(description.read_text() + "\n# changed")
+        description.write_text(description.read_text() + '\n[augment]\npolicy = "sparse"\n')
         files.write("data.parquet", data, force=True)
-        assert "it differs in data, description" in augment(capsys, "--size", SIZE, "--resume")[2]
+        assert "data, policy changed since" in augment(capsys, "--size", SIZE, "--resume")[2]
         assert sorted((many / "out.parquet.parts").iterdir()) == before
+        description.write_text(description.read_text().replace("sparse", "uniform"))
         interrupted(capsys, None, "--force")
         assert (many / "out.parquet").read_bytes() == whole[0]
 
-    @pytest.mark.parametrize("damage", [b"", b"PK\x03\x04nonsense", None])
-    def test_damaged_pieces_are_made_again(self, damage, whole, many, capsys):
+    @pytest.mark.parametrize("damage", ["empty", "nonsense", "bit", "swapped", "forged", "of another job"])
+    def test_entries_that_are_not_right_are_made_again(self, damage, whole, many, capsys):
         interrupted(capsys, 9)
-        pieces = sorted((many / "out.parquet.parts").glob("*.npz"))
-        raw = bytearray(pieces[1].read_bytes())
-        raw[len(raw) // 2] ^= 1
-        pieces[1].write_bytes(bytes(raw) if damage is None else damage)
+        entries = sorted((many / "out.parquet.parts").glob("*.npz"))
+        spoil(damage, entries)
         interrupted(capsys, 3, "--resume")
-        assert len(list((many / "out.parquet.parts").glob("*.npz"))) < len(pieces)
+        assert len(list((many / "out.parquet.parts").glob("*.npz"))) < len(entries)
         interrupted(capsys, None, "--resume")
         assert (many / "out.parquet").read_bytes() == whole[0]
 
@@ -153,7 +181,7 @@ class TestResume:
         for words in ([], ["--force"], ["--resume"]):
             code, _, err = augment(capsys, "--size", SIZE, *words)
             assert code == 2
-            assert "it is in the way, and no folder of a job" in err
+            assert "this is in the way, and it is not the folder of a job" in err
         assert (many / "out.parquet.parts" / "mine.txt").read_text() == "mine"
 
     @pytest.mark.parametrize("text", ["{", "[]", "{}"])
@@ -164,40 +192,40 @@ class TestResume:
         assert code == 2
         assert "start over with --force" in err.lower()
 
-    def test_a_mistake_does_not_cost_the_pieces(self, whole, many, capsys):
+    def test_a_mistake_does_not_cost_the_entries(self, whole, many, capsys):
         interrupted(capsys, 9)
         before = sorted((many / "out.parquet.parts").iterdir())
         (many / "out.parquet").write_text("in the way")
         assert augment(capsys, "--size", SIZE, "--resume")[0] == 2
         assert sorted((many / "out.parquet.parts").iterdir()) == before
 
-    def test_pieces_are_a_fraction_of_the_output(self, many, capsys):
+    def test_entries_are_a_fraction_of_the_output(self, many, capsys):
         interrupted(capsys, 9)
-        (piece, *_) = sorted((many / "out.parquet.parts").glob("*.npz"))
-        rows = len(parts._read(piece).base)
-        assert piece.stat().st_size / rows < 200 / 7  # of the 200 bytes of a row
-        assert set(json.loads((many / "out.parquet.parts" / "job.json").read_text())) >= {"data", "description", "seed"}
+        (entry, *_) = sorted((many / "out.parquet.parts").glob("*.npz"))
+        rows = len(read_arrays(entry)["base"])
+        assert entry.stat().st_size / rows < 200 / 7  # of the 200 bytes of a row
+        assert set(json.loads((many / "out.parquet.parts" / "job.json").read_text())) >= {"data", "mask_fn", "seed"}
 
-    def test_quick_chunks_share_a_piece(self, many, capsys, monkeypatch):
-        monkeypatch.setattr(parts, "SECONDS", 1000)
+    def test_quick_chunks_share_an_entry(self, many, capsys, monkeypatch):
+        monkeypatch.setattr(ledger, "SECONDS", 1000)
         written = []
-        monkeypatch.setattr(parts, "_write", lambda path, made: written.append(path))
+        monkeypatch.setattr(ledger.JobLedger, "_write", lambda self, made: written.append(made))
         assert augment(capsys, "--size", SIZE)[0] == 0
         assert written == []
 
     def test_a_full_disk_keeps_what_is_finished(self, whole, many, capsys, monkeypatch):
-        write = parts._write
+        write = ledger.JobLedger._write
 
-        def full(path, made):
-            if path.name.endswith("3.npz"):
-                raise files.FileProblem(f"{path}: not written, the disk is full.")
-            write(path, made)
+        def full(self, made):
+            if self._place(0).name.endswith("3.npz"):
+                raise files.FileProblem(f"{self.folder}: not written, the disk is full.")
+            write(self, made)
 
-        monkeypatch.setattr(parts, "_write", full)
+        monkeypatch.setattr(ledger.JobLedger, "_write", full)
         code, _, err = augment(capsys, "--size", SIZE)
         assert code == 2
         assert "the disk is full" in err
-        monkeypatch.setattr(parts, "_write", write)
+        monkeypatch.setattr(ledger.JobLedger, "_write", write)
         assert len(list((many / "out.parquet.parts").glob("*.npz"))) == 3
         interrupted(capsys, None, "--resume")
         assert (many / "out.parquet").read_bytes() == whole[0]
@@ -214,10 +242,10 @@ class TestResume:
 
     def test_folders_have_fingerprints_too(self, tmp_path):
         (tmp_path / "a").write_text("one")
-        before = parts.fingerprint(str(tmp_path))
-        assert parts.fingerprint(str(tmp_path)) == before
+        before = fingerprints.of_file(str(tmp_path))
+        assert fingerprints.of_file(str(tmp_path)) == before
         (tmp_path / "b").write_text("two")
-        assert parts.fingerprint(str(tmp_path)) != before
+        assert fingerprints.of_file(str(tmp_path)) != before
 
 
 class TestKilled:

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from counterpoint import Augmenter, files, learn
-from counterpoint.command_line import reporting
-from counterpoint.files import scanning
+from counterpoint.files import gathering, scanning
 from counterpoint.learn import load
 from counterpoint.worlds import Place
 from tests.command_line.sprites import WORLD, augment, run
@@ -38,9 +37,9 @@ class TestReport:
     @pytest.mark.parametrize("most", [10_000, 400])
     def test_large_files_are_thinned_with_all_parents(self, most, data, monkeypatch, capsys):
         augment(capsys, "--ratio", 3)
-        monkeypatch.setattr(reporting, "MOST_ROWS", most)
+        monkeypatch.setattr(gathering, "MOST_ROWS", most)
         monkeypatch.setattr(scanning, "ROWS", 64)
-        real, made = reporting.gathered(files.scan("out.parquet"))
+        real, made = gathering.gathered(files.scan("out.parquet"))
         assert len(made) == (900 if most > 1200 else 300)
         again = Augmenter(WORLD.factors, WORLD.mask, Place(4)).rebuild(real, made.provenance)
         np.testing.assert_array_equal(again.state, made.transitions.state)
@@ -61,7 +60,7 @@ class TestMasks:
     def mask(self, data, folder, capsys):
         words = ("--estimator", "SandyMixture", "--setting", "epochs=1", "--setting", "allow_constant=True")
         code, out, err = run(capsys, "fit-mask", "data.parquet", "robot.toml", "--out", "mask.safetensors", *words)
-        assert (code, err) == (0, "")
+        assert (code, err) == (0, "fit-mask: SandyMixture, 300 rows\n")
         assert "SandyMixture, fitted to 300 transitions with 4 state factors" in out
         return folder / "mask.safetensors"
 

@@ -16,7 +16,7 @@ from counterpoint.description import read_description
 from counterpoint.files import augmentation
 from counterpoint.worlds import Place
 from tests.command_line.sprites import DESCRIPTION, WORLD, augment, prepare, run
-from tests.test_files import assert_same, make_recording
+from tests.files.examples import assert_same, make_recording
 
 ROOT = Path(__file__).parents[2]
 
@@ -67,7 +67,9 @@ class TestAll:
         monkeypatch.setattr(
             "counterpoint.command_line.convert.writer", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt)
         )
-        assert run(capsys, "convert", "data.parquet", "out.npz") == (130, "", "counterpoint convert: interrupted.\n")
+        code, out, err = run(capsys, "convert", "data.parquet", "out.npz")
+        assert (code, out) == (130, "")
+        assert err.splitlines()[-1] == "counterpoint convert: stopped. Run the same command again."
 
 
 class TestProgress:
@@ -94,10 +96,10 @@ class TestProgress:
         assert shown.startswith(f"\raugment [{'#' * 15}{'.' * 15}] 1,000 of 2,000 rows, ")
         assert wiped == "\r\x1b[K"
 
-    def test_nothing_else_does(self, capsys):
+    def test_a_log_gets_one_line_for_each_stage(self, capsys):
         with progress.bar("augment", 2000) as show:
             show(1000)
-        assert capsys.readouterr().err == ""
+        assert capsys.readouterr().err == "augment: 2,000 rows\n"
 
     def test_calls_in_quick_succession_print_once(self, monkeypatch):
         terminal = self.Terminal()
@@ -112,7 +114,7 @@ class TestProgress:
 class TestAugment:
     def test_it_is_what_the_library_makes(self, data, capsys):
         code, out, err = augment(capsys, "--ratio", 3, "--seed", 5)
-        assert (code, err) == (0, "")
+        assert (code, err) == (0, "augment: 1,200 rows\n")
         made = Augmenter(WORLD.factors, WORLD.mask, Place(4)).fill(data, 900, rng=np.random.default_rng([5, 0]))
         found = files.read("out.parquet")
         real, counterfactual = found[:300], found[300:]
@@ -152,12 +154,13 @@ class TestAugment:
             assert_same(other, found[0])
             assert other.head == found[0].head
 
-    def test_a_file_larger_than_memory_is_cut_into_blocks(self, data, monkeypatch, capsys):
-        monkeypatch.setattr(augmentation, "BLOCK_BYTES", 20_000)
+    def test_a_file_larger_than_memory_is_cut_into_pieces(self, data, monkeypatch, capsys):
+        monkeypatch.setattr(augmentation, "PIECE_BYTES", 20_000)
         assert augment(capsys, "--size", 1001)[0] == 0
         found = files.read("out.parquet")
         swapped = found.provenance.swapped.any(axis=1)
-        rows = augmentation.Plan(files.scan("data.parquet"), None, 1001).block_rows
+        augmenter = Augmenter(WORLD.factors, WORLD.mask, Place(4))
+        rows = augmentation.Plan(files.scan("data.parquet"), augmenter, 1001).piece_rows
         assert len(found) == 1001
         assert 1 < 300 // rows < 300
         np.testing.assert_array_equal(found.transitions.state[~swapped], data.state)
@@ -185,10 +188,10 @@ class TestAugment:
     @pytest.mark.parametrize(
         ("words", "message"),
         [
-            (["--size", 300], "size: 300 rows were asked for, and the data alone has 300"),
-            (["--ratio", 0], "--ratio: expected a positive number"),
-            (["--ratio", "nan"], "--ratio: expected a positive number"),
-            (["--ratio", 2, "--seed", -1], "--seed: expected 0 or more"),
+            (["--size", 300], "size: you asked for 300 rows, and the data alone has 300"),
+            (["--ratio", 0], "ratio: expected a positive number"),
+            (["--ratio", "nan"], "ratio: expected a positive number"),
+            (["--ratio", 2, "--seed", -1], "seed: expected a whole number, 0 or more"),
             (["--ratio", 100_000], "could be made"),
         ],
     )
@@ -260,7 +263,11 @@ class TestAudit:
         augment(capsys, "--ratio", 3)
         for words in (["--world", "sprites"], ["--simulator", "sprite_functions:step"]):
             code, out, _ = run(capsys, "audit", "out.parquet", *words)
-            assert (code, out) == (0, "100.00% of 900 transitions confirmed, 0 wrong; expected at least 100.00%\n")
+            assert (code, out) == (
+                0,
+                "real rows: 100.00% of 300 confirmed\n"
+                "100.00% of 900 transitions confirmed, 0 wrong; expected at least 100.00%\n",
+            )
         (folder / "robot.toml").write_text(DESCRIPTION.replace(":mask", ":nothing"))
         augment(capsys, "--ratio", 3, "--force")
         code, out, _ = run(capsys, "audit", "out.parquet", "--world", "sprites")
@@ -284,7 +291,7 @@ class TestAudit:
             (["--world", "sprites", "--setting", "m=3"], "--setting: sprites does not take this"),
             (["--world", "sprites", "--setting", "n=3"], "expected"),
             (["--simulator", "sprite_functions:stop"], "has no attribute 'stop'. Give module:function"),
-            (["--simulator", "nowhere:step"], "No module named 'nowhere'"),
+            (["--simulator", "nowhere:step"], "there is no module 'nowhere'"),
             (["--simulator", "step"], "step: expected module:function"),
             (["--simulator", "sprite_functions:world"], "expected a function"),
             (["--world", "sprites", "--at-least", "2"], "--at-least: expected a share"),

@@ -8,7 +8,7 @@ it for ever; text of fixed length and numbers are safe.
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,12 @@ import numpy as np
 
 from counterpoint.core.arrays import Array
 from counterpoint.files import d4rl, robomimic
-from counterpoint.files.blocks import require_memory
-from counterpoint.files.episodes import runs
+from counterpoint.files.cutting import require_memory
+from counterpoint.files.episodes import Episodes
+from counterpoint.files.foreign import foreign
 from counterpoint.files.header import KEY, head_from_json, head_to_json
 from counterpoint.files.output import Output
-from counterpoint.files.recording import Columns, FileProblem, Head, Recording, joined
+from counterpoint.files.recording import Columns, FileProblem, Head, Recording
 from counterpoint.files.scanning import Scan
 
 try:
@@ -52,11 +53,11 @@ def scan(path: Path, keys: Iterable[str] | None = None) -> Scan:
     if found.dropped:
         head = replace(head, notes={**head.notes, "dropped": found.dropped})
 
-    def parts(rows: int) -> Iterator[Columns]:
+    def columns(rows: int) -> Iterator[Columns]:
         with opened(path) as tree:
             yield from d4rl.layout(tree, ours=ours).pieces(rows)
 
-    return Scan(str(path), "d4rl", len(found.rows), head, parts)
+    return Scan(str(path), "d4rl", len(found.rows), head, columns)
 
 
 def _scan_robomimic(
@@ -72,28 +73,28 @@ def _scan_robomimic(
         notes["dropped"] = len(found.demos)
     head = replace(head, factors=factors or head.factors, filters=robomimic.filters(tree), notes=notes)
 
-    def parts(_: int) -> Iterator[Columns]:
+    def columns(_: int) -> Iterator[Columns]:
         with opened(path) as again:
             yield from robomimic.layout(again, keys, remembered)[0].pieces()
 
-    return Scan(str(path), "robomimic", found.rows, head, parts)
+    return Scan(str(path), "robomimic", found.rows, head, columns)
 
 
 @contextmanager
 def d4rl_sink(file: Output, like: Recording, head: Callable[[], Head]) -> Iterator[Callable[[Recording], object]]:
-    """Append blocks to flat arrays in D4RL's layout."""
+    """Append pieces to flat arrays in D4RL's layout."""
     with h5py.File(file, "w", libver=LIBVER) as out:
         for name, array in d4rl.arrays(like).items():
             _put(out, name, array).resize(0, axis=0)
         last: list[Any] = [None]  # the episode that the rows so far end with
 
-        def append(block: Recording) -> None:
-            episode, start = block.transitions.episode, out["rewards"].shape[0]
+        def append(piece: Recording) -> None:
+            episode, start = piece.transitions.episode, out["rewards"].shape[0]
             if episode is not None:
                 if start and episode[0] == last[0]:
                     out["timeouts"][start - 1] = False  # it goes on
                 last[0] = episode[-1]
-            for name, array in d4rl.arrays(block).items():
+            for name, array in d4rl.arrays(piece).items():
                 out[name].resize(start + len(array), axis=0)
                 out[name][start:] = array
 
@@ -104,27 +105,24 @@ def d4rl_sink(file: Output, like: Recording, head: Callable[[], Head]) -> Iterat
 @contextmanager
 def robomimic_sink(file: Output, like: Recording, head: Callable[[], Head]) -> Iterator[Callable[[Recording], object]]:
     """Write each episode as a demonstration in robomimic's layout, once it is complete."""
-    runs(like.transitions)
     keys = robomimic.observation_keys(like.head, like.transitions.state.shape[1])
     with h5py.File(file, "w", libver=LIBVER) as out:
-        waiting: list[Recording] = []
+        episodes = Episodes()
 
-        def append(block: Recording) -> None:
-            rows = joined([*waiting, block])
-            *whole, rest = runs(rows.transitions)
-            for run in whole:
-                _put_demo(out, rows[run], keys)
-            waiting[:] = [rows[rest].copy()]
+        def append(piece: Recording) -> None:
+            for episode in episodes.push(piece):
+                _put_demo(out, episode, keys)
 
         yield append
-        _put_demo(out, waiting[0], keys)
+        for last in episodes.rest():
+            _put_demo(out, last, keys)
         data = out["data"]
         data.attrs["total"] = sum(int(demo.attrs["num_samples"]) for demo in data.values())
         about = head()
         if "env_args" in about.notes:
             data.attrs["env_args"] = np.bytes_(str(about.notes["env_args"]).encode())
-        for name, episodes in about.filters.items():
-            there = [f"demo_{episode}" for episode in episodes if f"demo_{episode}" in data]
+        for name, members in about.filters.items():
+            there = [f"demo_{episode}" for episode in members if f"demo_{episode}" in data]
             out.create_dataset(f"mask/{name}", data=np.array(there, "S"))
         header = head_to_json(about, keys={key: list(columns) for key, columns in keys.items()})
         _put(out, KEY, np.frombuffer(header.encode(), np.uint8))
@@ -133,10 +131,29 @@ def robomimic_sink(file: Output, like: Recording, head: Callable[[], Head]) -> I
 @contextmanager
 def opened(path: Path) -> Iterator[dict[str, Any]]:
     """Open a file and give its arrays of numbers and of fixed-length text, by path."""
-    with h5py.File(path, "r") as file:
+    with foreign():
+        file = h5py.File(path, "r")
+    try:
         tree: dict[str, Any] = {}
-        _walk(file, "", tree, set())
-        yield tree
+        with foreign():
+            _walk(file, "", tree, set())
+        yield {place: Stored(dataset) for place, dataset in tree.items()}
+    finally:
+        with suppress(Exception):  # closing a damaged file
+            file.close()
+
+
+class Stored:
+    """An array in a file, read by slices; what the library stumbles over becomes words."""
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+        self.shape: tuple[int, ...] = tuple(dataset.shape)
+        self.dtype = dataset.dtype
+
+    def __getitem__(self, rows: Any) -> Array:
+        with foreign():
+            return np.asarray(self._dataset[rows])
 
 
 def _walk(group: Any, prefix: str, tree: dict[str, Any], seen: set[int]) -> None:
@@ -166,7 +183,7 @@ def _walk(group: Any, prefix: str, tree: dict[str, Any], seen: set[int]) -> None
 
 def _env_args(path: Path) -> str | None:
     """Return robomimic's description of the environment, if there is one."""
-    with h5py.File(path, "r") as file:
+    with foreign(), h5py.File(path, "r") as file:
         attributes = file["data"].attrs
         if "env_args" not in attributes:
             return None

@@ -8,10 +8,11 @@ Single transitions are not written: a Minari episode of one step costs 34 kB, an
 trajectory. They belong into Parquet. Datasets are never replaced either: Minari's ids carry a version for that.
 """
 
-import os
-import secrets
+import errno
+import resource
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,10 @@ import numpy as np
 
 from counterpoint.core.transitions import OPTIONAL
 from counterpoint.files import trees
-from counterpoint.files.episodes import cut_off, require_unbroken, runs
+from counterpoint.files.episodes import Episodes, cut_off, require_unbroken, runs
+from counterpoint.files.foreign import foreign, guarded
 from counterpoint.files.header import KEY, head_from_json, head_to_json
-from counterpoint.files.output import problem
+from counterpoint.files.output import Folder, problem
 from counterpoint.files.recording import PARENTS, Columns, FileProblem, Head, Recording
 from counterpoint.files.scanning import Scan
 
@@ -39,81 +41,107 @@ except ImportError as error:
 EXTRA = (*OPTIONAL, *PARENTS)  # kept in the infos of datasets of ours
 
 
-def scan(name: str, keys: Iterable[str] | None = None) -> Scan:
-    """Look at a local dataset.
-
-    Args:
-        name: its id, or its folder.
-        keys: the parts of the observations to take as the state; all by default.
-    """
-    folder = folder_of(name)
+def scan(place: Path, keys: Iterable[str] | None = None) -> Scan:
+    """Look at a local dataset in its folder; ``keys`` are the parts of the observations to take as the state."""
+    folder = _folder(place)
     metadata = _metadata(folder)
     head, ours = (Head(), False) if KEY not in metadata else (head_from_json(metadata[KEY])[0], True)
-    dataset = minari.MinariDataset(folder)
-    if not len(dataset):
+    with foreign():
+        dataset = minari.MinariDataset(folder)
+        rows, episodes = int(dataset.total_steps), len(dataset)
+    if not episodes:
         raise FileProblem("it holds no episodes.")
     keys = None if keys is None else list(keys)
     if not ours or keys is not None:
-        first = dataset[0]
-        state = trees.shapes_of(trees.chosen(dict(trees.parts(first.observations)), keys))
-        head = Head(trees.proposal(state, trees.shapes_of(dict(trees.parts(first.actions)))))
+        with foreign():
+            first = dataset[0]
+        state = trees.shapes_of(trees.chosen(dict(trees.leaves(first.observations)), keys))
+        head = Head(trees.proposal(state, trees.shapes_of(dict(trees.leaves(first.actions)))))
 
-    def parts(_: int) -> Iterator[Columns]:
-        for number, episode in enumerate(dataset.iterate_episodes()):
+    def columns(_: int) -> Iterator[Columns]:
+        for number, episode in enumerate(guarded(dataset.iterate_episodes)):
             yield _columns(number, episode, keys, ours)
 
-    return Scan(name, "minari", int(dataset.total_steps), head, parts)
+    return Scan(str(place), "minari", rows, head, columns)
 
 
-def write(dataset_id: str, recording: Recording) -> None:
-    """Write whole episodes as a new local dataset with flat observations, in Minari's HDF5 format.
-
-    Args:
-        dataset_id: such as ``robot/pushes-v0``; a dataset that exists is never replaced.
-        recording: transitions with episodes, in which each next state is the following row's state.
-
-    Raises:
-        FileProblem: if they are not whole episodes, or the dataset exists or cannot be written.
-    """
-    namespace, target = _new_dataset(dataset_id)
-    data = recording.transitions
-    episodes = runs(data)
-    for rows in episodes:
-        require_unbroken(data, rows)
-    if not data.action.shape[1]:
-        raise FileProblem(f"{dataset_id}: Minari needs actions of at least one column.")
-    need = sum(array.nbytes for array in recording.columns().values()) + 65536 * len(episodes)
-    if shutil.disk_usage(get_dataset_path()).free < need:
-        raise FileProblem(f"{dataset_id}: not written, the disk is full: about {need:,} bytes are needed.")
-    partial = get_dataset_path() / f".{secrets.token_hex(8)}.partial"
+def locate(dataset_id: str) -> Path:
+    """Return the folder of the dataset with an id such as ``robot/pushes-v0``, whether it is there or not."""
     try:
-        (partial / "data").mkdir(parents=True)
-        _store(partial / "data", dataset_id, recording, episodes)
-        if namespace is not None and namespace not in list_local_namespaces():
-            create_namespace(namespace)
-        os.rename(partial, target)
+        parse_dataset_id(dataset_id)
+    except (TypeError, ValueError) as error:
+        raise FileProblem("a Minari id looks like robot/pushes-v0, with a version at the end.") from error
+    return Path(get_dataset_path(dataset_id))
+
+
+@contextmanager
+def sink(target: Folder, like: Recording, head: Callable[[], Head]) -> Iterator[Callable[[Recording], object]]:
+    """Fill a new dataset with whole episodes and flat observations, in Minari's HDF5 format.
+
+    Each next state must be the following row's state.
+    """
+    root = Path(get_dataset_path()).absolute()
+    dataset_id = target.final.absolute().relative_to(root).as_posix()
+    data = like.transitions
+    if not data.action.shape[1]:
+        raise FileProblem("Minari needs actions of at least one column.")
+    folder, episodes, seen = target.path / "data", Episodes(), 0
+    runs(data)
+    folder.mkdir()
+    storage = MinariStorage.new(
+        folder,
+        observation_space=_box(data.state),
+        action_space=_box(data.action),
+        data_format="hdf5",
+        jpeg_encoding=False,
+    )
+
+    def put(episode: Recording) -> None:
+        nonlocal seen
+        require_unbroken(episode.transitions, slice(0, len(episode)), first=seen)
+        require_room(target, sum(array.nbytes for array in episode.columns().values()) + 65536)
+        storage.update_episodes([_buffer(episode)])
+        seen += len(episode)
+
+    def append(piece: Recording) -> None:
+        for episode in episodes.push(piece):
+            put(episode)
+
+    yield append
+    for last in episodes.rest():
+        put(last)
+    about = {"dataset_id": dataset_id, "minari_version": minari.__version__, KEY: head_to_json(head())}
+    storage.update_metadata({**about, "algorithm_name": "counterpoint"})
+    namespace = parse_dataset_id(dataset_id)[0]
+    if namespace is not None and namespace not in list_local_namespaces():
+        create_namespace(namespace)
+
+
+def require_room(target: Folder, size: int) -> None:
+    """Raise unless the disk has room for so many bytes more: HDF5 ends the process when it cannot flush."""
+    try:
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+        used = sum(file.stat().st_size for file in target.path.rglob("*.hdf5"))
+        if limit != resource.RLIM_INFINITY and used + size > limit:
+            raise problem(target.final, OSError(errno.EFBIG, "File too large"))
+        if shutil.disk_usage(target.path).free < size:
+            raise FileProblem(f"not written, the disk is full: about {size:,} bytes more are needed.")
     except OSError as error:
-        raise problem(target, error) from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        raise problem(target.final, error) from error
 
 
-def folder_of(name: str) -> Path:
+def _folder(place: Path) -> Path:
     """Find the folder in which a dataset keeps its metadata."""
-    if os.path.isdir(name):
-        places = [Path(name), Path(name) / "data"]
-    else:
-        parse_dataset_id(name)
-        places = [get_dataset_path(name) / "data"]
-    for place in places:
-        if (place / "metadata.json").is_file():
-            return place
-    raise FileProblem(f"there is no Minari dataset in {places[0]}. `minari list local` shows those that are there.")
+    for folder in (place, place / "data"):
+        if (folder / "metadata.json").is_file():
+            return folder
+    raise FileProblem(f"there is no Minari dataset in {place}. `minari list local` shows the ones that are there.")
 
 
 def _metadata(folder: Path) -> dict[str, Any]:
     """Read a dataset's metadata, and refuse those that would make Minari run or open something else."""
-    metadata: dict[str, Any] = MinariStorage.read_raw_metadata(folder)
+    with foreign():
+        metadata: dict[str, Any] = dict(MinariStorage.read_raw_metadata(folder))
     if not {"observation_space", "action_space"} <= set(metadata):
         raise FileProblem(
             "its metadata has no observation_space and action_space; to find out, Minari would have to run the "
@@ -134,14 +162,15 @@ def _metadata(folder: Path) -> dict[str, Any]:
 
 def _columns(number: int, episode: Any, keys: list[str] | None, ours: bool) -> Columns:
     """Turn an episode into columns of transitions."""
-    steps = len(episode.rewards)
-    state = trees.flat(trees.chosen(dict(trees.parts(episode.observations)), keys))
-    action = trees.flat(dict(trees.parts(episode.actions)))
-    lengths = {"observations": len(state) - 1, "actions": len(action), "terminations": len(episode.terminations)}
+    with foreign():
+        steps, ends = len(episode.rewards), len(episode.terminations)
+    state = trees.flat(trees.chosen(dict(trees.leaves(episode.observations)), keys))
+    action = trees.flat(dict(trees.leaves(episode.actions)))
+    lengths = {"observations": len(state) - 1, "actions": len(action), "terminations": ends}
     if set(lengths.values()) != {steps}:
         raise FileProblem(
             f"episode {number} has {steps} rewards, so it needs {steps + 1} observations and {steps} of the rest, "
-            f"but it has {len(state)} observations, {len(action)} actions and {len(episode.terminations)} terminations."
+            f"but it has {len(state)} observations, {len(action)} actions and {ends} terminations."
         )
     found = {
         "state": state[:-1],
@@ -154,38 +183,6 @@ def _columns(number: int, episode: Any, keys: list[str] | None, ours: bool) -> C
         return {**found, "episode": np.full(steps, number), "step": np.arange(steps)}
     extra = (episode.infos or {}).get(KEY, {})
     return {**found, **{name: np.asarray(extra[name]) for name in EXTRA if name in extra}}
-
-
-def _new_dataset(dataset_id: str) -> tuple[str | None, Path]:
-    """Return the namespace and the folder of a dataset that is not there yet."""
-    try:
-        namespace = parse_dataset_id(dataset_id)[0]
-    except (TypeError, ValueError) as error:
-        raise FileProblem(
-            f"{dataset_id}: a Minari id looks like robot/pushes-v0, with a version at the end."
-        ) from error
-    target = get_dataset_path(dataset_id)
-    if os.path.lexists(target):
-        raise FileProblem(f"{dataset_id}: it exists, and Minari datasets are never replaced. Raise its version, -v1.")
-    return namespace, target
-
-
-def _store(folder: Path, dataset_id: str, recording: Recording, episodes: list[slice]) -> None:
-    """Fill a new folder with episodes, and make sure that all of it is on the disk."""
-    data = recording.transitions
-    storage = MinariStorage.new(
-        folder,
-        observation_space=_box(data.state),
-        action_space=_box(data.action),
-        data_format="hdf5",
-        jpeg_encoding=False,
-    )
-    about = {"dataset_id": dataset_id, "minari_version": minari.__version__, KEY: head_to_json(recording.head)}
-    storage.update_metadata({**about, "algorithm_name": "counterpoint"})
-    storage.update_episodes(_buffer(recording[rows]) for rows in episodes)
-    for file in folder.iterdir():
-        with open(file, "rb") as handle:
-            os.fsync(handle.fileno())
 
 
 def _buffer(episode: Recording) -> EpisodeBuffer:

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from counterpoint.core.arrays import Array
+from counterpoint.files.foreign import foreign, guarded
 from counterpoint.files.header import KEY, head_from_json, head_to_json
 from counterpoint.files.output import Output
 from counterpoint.files.recording import NAMES, Columns, FileProblem, Head, Recording
-from counterpoint.files.scanning import Scan
+from counterpoint.files.scanning import ROWS, Scan
 
 try:
     import pyarrow as pa
@@ -40,28 +41,42 @@ def scan(path: Path, keys: Iterable[str] | None = None) -> Scan:
     """Look at a Parquet file."""
     if keys is not None:
         raise FileProblem("keys: its states are flat, without named parts to choose from.")
-    with pq.ParquetFile(path) as file:
+    with foreign(), pq.ParquetFile(path) as file:
         rows, schema, text = file.metadata.num_rows, file.schema_arrow, (file.metadata.metadata or {}).get(KEY.encode())
     head, layout = (Head(), {}) if text is None else head_from_json(text)
     nodes = layout.get("nodes", 0)
     if not isinstance(nodes, int):
         raise FileProblem("its header is malformed; the file is damaged.")
-    empty = {name: np.dtype(dtype) for name, dtype in layout.get("empty", {}).items()}
+    with foreign():
+        empty = {name: np.dtype(dtype) for name, dtype in layout.get("empty", {}).items()}
     names = [name for name in NAMES if name in schema.names]
 
-    def parts(rows: int) -> Iterator[Columns]:
-        with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
-            for batch in file.iter_batches(rows, columns=names):
-                columns = {name: _array(name, batch.column(name), nodes) for name in batch.schema.names}
-                columns.update({name: np.empty((len(batch), 0), dtype) for name, dtype in empty.items()})
-                yield columns
+    def columns(rows: int) -> Iterator[Columns]:
+        for batch in _batches(path, rows, names):
+            with foreign():
+                found = {name: _array(name, batch.column(name), nodes) for name in batch.schema.names}
+            found.update({name: np.empty((len(batch), 0), dtype) for name, dtype in empty.items()})
+            yield found
 
-    return Scan(str(path), "parquet", rows, head, parts)
+    def episodes() -> int | None:
+        if "episode" not in names:
+            return None
+        return max((int(batch.column(0).to_numpy().max()) for batch in _batches(path, ROWS, ["episode"])), default=None)
+
+    return Scan(str(path), "parquet", rows, head, columns, episodes=episodes)
+
+
+def _batches(path: Path, rows: int, names: list[str]) -> Iterator[Any]:
+    """Iterate over so many rows of some columns at a time."""
+    with foreign():
+        file = pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False)
+    with file:
+        yield from guarded(lambda: file.iter_batches(rows, columns=names))
 
 
 @contextmanager
 def sink(file: Output, like: Recording, head: Callable[[], Head]) -> Iterator[Callable[[Recording], object]]:
-    """Write each block as a row group."""
+    """Write each piece as a row group."""
     columns = like.columns()
     layout: dict[str, Any] = {
         "nodes": columns["swapped"].shape[1] if "swapped" in columns else 0,
@@ -70,13 +85,13 @@ def sink(file: Output, like: Recording, head: Callable[[], Head]) -> Iterator[Ca
     fields = [pa.field(name, array.type, nullable=False) for name, array in _arrow(like)]
     schema = pa.schema(fields, metadata={KEY: head_to_json(like.head, **layout)})
     with pq.ParquetWriter(file, schema, **OPTIONS) as out:
-        yield lambda block: out.write_table(pa.Table.from_arrays([a for _, a in _arrow(block)], schema=schema))
+        yield lambda piece: out.write_table(pa.Table.from_arrays([a for _, a in _arrow(piece)], schema=schema))
         out.add_key_value_metadata({KEY: head_to_json(head(), **layout)})
 
 
 def require_sound(path: Path) -> None:
     """Read an Arrow file and check all of it: PyArrow ends the process when it meets a damaged array unchecked."""
-    with pa.ipc.open_file(path) as file:
+    with foreign(), pa.ipc.open_file(path) as file:
         for index in range(file.num_record_batches):
             file.get_batch(index).validate(full=True)
 

@@ -1,19 +1,24 @@
 """The command ``counterpoint``: one module per verb, each thin over the library.
 
-Exit codes: 0 fine; 1 a verb that judges says no; 2 bad input, told on the error stream. Results go to the output
-stream as plain text, progress to the error stream and only if that is a terminal.
+Exit codes: 0 fine; 1 a verb that judges says no; 2 bad input, explained on the error stream; 130 and 143 stopped by
+Ctrl-C or SIGTERM. Results go to the output stream as plain text. Progress goes to the error stream: a bar if that is a
+terminal, otherwise one line for each stage.
 """
 
 import argparse
+import os
 import sys
 import traceback
 from collections.abc import Sequence
 from importlib import metadata
+from pathlib import Path
 
 from counterpoint.command_line import audit, augment, convert, demo, fit_mask, inspect, report, score_mask
+from counterpoint.command_line.stopping import Stopped, Watch, watched
 
 VERBS = (inspect, augment, report, audit, fit_mask, score_mask, convert, demo)
 EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError)  # what the library explains in words
+PACKAGE = str(Path(__file__).parents[1])
 
 
 def parser() -> argparse.ArgumentParser:
@@ -36,21 +41,56 @@ def parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         module.add_arguments(verb)
-        verb.set_defaults(run=module.run, verb=name)
+        verb.set_defaults(run=module.run, verb=name, go_on=getattr(module, "go_on", None))
     return whole
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb and return its exit code."""
     given = parser().parse_args(arguments)
+    with watched() as watch:
+        try:
+            return _run(given)
+        except (KeyboardInterrupt, Stopped):
+            return _stopped(given, watch)
+        except BrokenPipeError:  # whoever read the output has seen enough
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+            return 0
+        except Exception:
+            if watch.signal is not None:
+                return _stopped(given, watch)
+            traceback.print_exc()  # from a function of the user's, most likely: where it happened matters
+            return 2
+
+
+def _run(given: argparse.Namespace) -> int:
+    """Run a verb; what the library explains becomes one line."""
     try:
-        return int(given.run(given))
-    except KeyboardInterrupt:
-        print(f"counterpoint {given.verb}: interrupted.", file=sys.stderr)
-        return 130
+        code = int(given.run(given))
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        raise
     except EXPECTED as error:
+        if isinstance(error, TypeError) and not _explained(error):
+            raise
         print(f"counterpoint {given.verb}: {error}", file=sys.stderr)
         return 2
-    except Exception:  # from a function of the user's, most likely: where it happened matters
+    except SystemExit as error:
         traceback.print_exc()
+        print(f"counterpoint {given.verb}: a function ended the program (SystemExit {error.code}).", file=sys.stderr)
         return 2
+
+
+def _explained(error: BaseException) -> bool:
+    """Say whether an error was raised by this package, which explains what it refuses."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is None or trace.tb_frame.f_code.co_filename.startswith(PACKAGE)
+
+
+def _stopped(given: argparse.Namespace, watch: Watch) -> int:
+    hint = given.go_on(given) if given.go_on is not None else "Run the same command again."
+    print(f"counterpoint {given.verb}: stopped. {hint}", file=sys.stderr)
+    return watch.code

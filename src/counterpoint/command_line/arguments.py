@@ -3,15 +3,15 @@
 import argparse
 import ast
 import importlib
-import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from counterpoint.core.arrays import listed
-from counterpoint.description import Description, cast_function, read_description
+from counterpoint.description import Description, read_description
 from counterpoint.files import Scan, scan
+from counterpoint.files.jobs import place_of
+from counterpoint.user_code import load
 
 WORLDS = {  # name -> class in counterpoint.worlds, imported when asked for
     "sprites": "Sprites",
@@ -41,7 +41,9 @@ def add_simulator(verb: argparse.ArgumentParser) -> None:
     """Add a world, or a function, that says what really happens."""
     add_world(verb)
     verb.add_argument(
-        "--simulator", metavar="MODULE:FUNCTION", help="(state, action) -> next_state, batched; with noise if there is"
+        "--simulator",
+        metavar="MODULE:FUNCTION",
+        help="(state, action) -> next_state for a batch; with noise as the third argument if the file holds noise",
     )
     verb.add_argument("--atol", type=float, default=1e-6, help="largest difference that counts as agreement (1e-6)")
 
@@ -55,7 +57,7 @@ def add_world(verb: argparse.ArgumentParser) -> None:
         type=setting,
         default=[],
         metavar="NAME=VALUE",
-        help="of the world; may be repeated",
+        help="a setting of the world; may be repeated",
     )
 
 
@@ -76,20 +78,22 @@ def opened(given: argparse.Namespace) -> Scan:
 
 
 def described(path: str, source: Scan) -> Description:
-    """Read the description of a dataset; observation keys and the owners of noise are those of the file."""
-    known, found = source.factors, read_description(path, observation_keys(source))
+    """Read the description of a dataset; observation keys and the owners of noise come from the file."""
+    known, found = source.factors, read_description(path, source.observation_keys)
     if known is not None and known.noise and set(known.noise) <= set(found.factors.state):
         return replace(found, factors=replace(found.factors, noise=known.noise))
     return found
 
 
-def observation_keys(source: Scan) -> dict[str, Sequence[int]]:
-    """Return the state columns of each observation key of a file, or of the file that it was made from."""
-    remembered: dict[str, Sequence[int]] = source.head.notes.get("keys", {})
-    known = source.factors
-    if remembered or known is None:
-        return remembered
-    return {**known.state, **({"achieved_goal": known.derived} if known.derived else {})}
+def inputs(source: Scan, description: Description | None = None) -> dict[str, Path]:
+    """Return all files that a verb reads, by what they are."""
+    found = {"the data": place_of(source)}
+    if description is not None:
+        found["the description"] = description.path
+        found |= {f"the file of [{section}]": path for section, path in description.files.items()}
+        places = {section: place.path for section, place in description.functions.items()}
+        found |= {f"the code of [{section}]": path for section, path in places.items() if path is not None}
+    return found
 
 
 def world(given: argparse.Namespace) -> Any:
@@ -114,18 +118,11 @@ def step_of(given: argparse.Namespace) -> Any:
 
 
 def imported(place: str) -> Any:
-    """Import ``module:function``, looked up in the working folder first."""
-    module, colon, name = place.partition(":")
-    here = str(Path.cwd())
-    sys.path.insert(0, here)
+    """Load ``module:function``, from the working folder first."""
     try:
-        if not colon:
-            raise ValueError("expected module:function")
-        return cast_function(getattr(importlib.import_module(module), name))
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        return load(place, Path.cwd())
+    except ValueError as error:
         raise ValueError(f"{place}: {error}. Give module:function, of a module here or an installed one.") from error
-    finally:
-        sys.path.remove(here)
 
 
 def estimator_class(name: str) -> Any:

@@ -3,18 +3,20 @@
 Example:
   counterpoint audit augmented.parquet --world sprites --setting noise_std=0.0 --at-least 0.99
 
-Exit code 1 if the simulator confirms a smaller share than --at-least. In a file with provenance only counterfactuals
-are looked at, otherwise all rows. Where the file holds noise, the simulator is called with it.
+First the real rows, which say how well simulator and data agree at all; then the counterfactuals. Exit code 1 if the
+simulator confirms a smaller share of these than --at-least. In a file without provenance all rows are looked at. Where
+the file holds noise, the simulator is called with it.
 """
 
 import argparse
 
 import numpy as np
 
-from counterpoint.checks import audit
+from counterpoint.checks import Audit
 from counterpoint.command_line import arguments
 from counterpoint.command_line.progress import bar
-from counterpoint.core.arrays import Array
+from counterpoint.files import audit
+from counterpoint.files.scanning import Scan
 
 
 def add_arguments(verb: argparse.ArgumentParser) -> None:
@@ -22,6 +24,7 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
     arguments.add_data(verb)
     arguments.add_simulator(verb)
     verb.add_argument("--at-least", type=float, default=1.0, help="share that must be confirmed (1.0)")
+    verb.add_argument("--rows", type=int, metavar="N", help="look at about N rows, spread evenly; all by default")
 
 
 def run(given: argparse.Namespace) -> int:
@@ -31,22 +34,26 @@ def run(given: argparse.Namespace) -> int:
     step, source = arguments.step_of(given), arguments.opened(given)
     if step is None:
         raise ValueError("give a simulator: --world NAME, or --simulator module:function.")
-    rows = wrong = done = 0
-    worst: Array = np.zeros(0)
-    with bar("audit", source.rows) as show:
-        for piece in source.pieces():
-            data = piece.transitions
-            if piece.provenance is not None:
-                data = data[piece.provenance.swapped.any(axis=1)]
-            found = audit(data, step, atol=given.atol)
-            rows, wrong = rows + len(data), wrong + len(found.wrong)
-            worst = np.maximum(worst, found.columns) if len(worst) else found.columns
-            show(done := done + len(piece))
-    if not rows:
-        raise ValueError(f"{given.data}: it holds no counterfactuals to audit.")
-    confirmed = 1 - wrong / rows
-    print(f"{confirmed:.2%} of {rows:,} transitions confirmed, {wrong:,} wrong; expected at least {given.at_least:.2%}")
-    if wrong:
-        columns = [int(column) for column in np.argsort(-worst)[:4] if worst[column] > given.atol]
-        print("columns that differ most: " + ", ".join(f"{column} (by {worst[column]:.3g})" for column in columns))
-    return 0 if confirmed >= given.at_least else 1
+    if next(source.pieces(1)).provenance is not None:
+        baseline = _audited(given, source, step, real=True)
+        print(f"real rows: {baseline.confirmed:.2%} of {len(baseline.error):,} confirmed{_worst(baseline)}")
+    found = _audited(given, source, step, real=False)
+    print(
+        f"{found.confirmed:.2%} of {len(found.error):,} transitions confirmed, {len(found.wrong):,} wrong; "
+        f"expected at least {given.at_least:.2%}{_worst(found)}"
+    )
+    return 0 if found.confirmed >= given.at_least else 1
+
+
+def _audited(given: argparse.Namespace, source: Scan, step: object, *, real: bool) -> Audit:
+    with bar("audit, real rows" if real else "audit", source.rows) as show:
+        return audit(source, step, atol=given.atol, rows=given.rows, real=real, progress=show)  # type: ignore[arg-type]
+
+
+def _worst(found: Audit) -> str:
+    """Name the columns that differ most, if any row is wrong."""
+    worst = found.columns
+    columns = [int(column) for column in np.argsort(-worst)[:4] if worst[column] > found.atol]
+    if not len(found.wrong):
+        return ""
+    return "\ncolumns that differ most: " + ", ".join(f"{column} (by {worst[column]:.3g})" for column in columns)

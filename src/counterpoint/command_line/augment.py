@@ -4,28 +4,27 @@ Example:
   counterpoint augment pushes.parquet robot.toml --ratio 3 --out augmented.parquet --report report.html
 
 The description (TOML) says which columns are which factors, and names mask and reward; `counterpoint inspect` proposes
-one. The output holds the real rows, then counterfactuals, each row with its provenance. The same arguments give the
-same bytes. An interrupted job leaves no output, only finished pieces in FILE.parts: the same command with --resume
-goes on from there.
+one. Functions that it names are run; --dry-run lists them, and what would be made, and runs none. The output holds the
+real rows, then counterfactuals, each row with its provenance. The same arguments give the same bytes. An interrupted
+job leaves no output, only what it has accepted so far in FILE.parts: the same command with --resume goes on from there.
 """
 
 import argparse
-from dataclasses import asdict
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from counterpoint.command_line import arguments, reporting
+from counterpoint.command_line import arguments
 from counterpoint.command_line.progress import bar
-from counterpoint.core.engine import Funnel
+from counterpoint.core.augment import Augmenter
 from counterpoint.description import Description
-from counterpoint.files import FileProblem, Head, scan, writer
-from counterpoint.files.augmentation import Plan, augmented
-from counterpoint.files.episodes import SINGLE_TRANSITIONS
-from counterpoint.files.formats import MINARI, function
+from counterpoint.description.building import settings_of
+from counterpoint.files import augment, report, scan
+from counterpoint.files.apart import require_apart
+from counterpoint.files.augmentation import Plan
+from counterpoint.files.jobs import check_task, planned
 from counterpoint.files.output import require_free
-from counterpoint.files.parts import Parts, fingerprint
-from counterpoint.files.writing import behind
+from counterpoint.files.scanning import Scan
+from counterpoint.user_code import sources
 
 
 def add_arguments(verb: argparse.ArgumentParser) -> None:
@@ -36,68 +35,81 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
     amount.add_argument("--ratio", type=float, help="counterfactuals per real row, such as 3")
     amount.add_argument("--size", type=int, help="rows of the output, real ones included")
     arguments.add_output(verb, "a .parquet, .npz or .hdf5 file")
-    verb.add_argument("--seed", type=int, default=0, help="of all randomness (0)")
+    verb.add_argument("--seed", type=int, default=0, help="the seed of all randomness (0)")
     verb.add_argument("--report", metavar="PAGE", help="also write a report, an HTML page")
-    verb.add_argument("--resume", action="store_true", help="go on from finished pieces of the same job")
+    verb.add_argument("--resume", action="store_true", help="continue an interrupted job")
+    verb.add_argument("--dry-run", action="store_true", help="say what would be run and made; run nothing")
+    verb.add_argument(
+        "--trust-reward", action="store_true", help="do not check reward and terminal functions against the real rows"
+    )
 
 
 def run(given: argparse.Namespace) -> int:
     """Augment a file."""
-    if given.out.startswith(MINARI):
-        raise FileProblem(f"{given.out}: {SINGLE_TRANSITIONS}")
-    if given.seed < 0:
-        raise ValueError(f"--seed: expected 0 or more, got {given.seed}.")
     source = arguments.opened(given)
     description = arguments.described(given.description, source)
-    size = given.size if given.size is not None else source.rows + _rounded(given.ratio, source.rows)
-    plan = Plan(source, description.augmenter(), size, given.seed)
+    outputs = {"the output": Path(given.out)}
     if given.report is not None:
-        require_free(Path(given.report), force=given.force)
-    funnel = _write(given, plan, description)
-    print(f"{given.out}: {source.rows:,} real transitions and {size - source.rows:,} counterfactuals\n\n{funnel}")
-    print(f"{'acceptance':<10}{funnel.acceptance:>14.1%}")
+        outputs["the report"] = Path(given.report)
+    require_apart(outputs, arguments.inputs(source, description))
+    amount: dict[str, Any] = {"size": given.size, "ratio": given.ratio, "seed": given.seed}
+    if given.dry_run:
+        plan = planned(source, _unloaded(description), given.out, **amount)
+        print("\n".join(_foretold(given, plan, description)))
+        return 0
+    augmenter = description.augmenter()
+    plan = planned(source, augmenter, given.out, **amount)
+    for path in outputs.values():
+        require_free(path, force=given.force)
+    _check(given, source, description, augmenter)
+    with bar("augment", plan.size) as show:
+        done = augment(source, augmenter, given.out, resume=given.resume, force=given.force, progress=show, **amount)
+    print(done)
     if given.report is not None:
-        print(f"\nreport: {reporting.write(given.report, scan(given.out), plan.augmenter)}")
+        print(f"\nreport: {report(scan(given.out), augmenter, given.report, force=given.force)}")
     return 0
 
 
-def _rounded(ratio: float, rows: int) -> int:
-    if not 0 < ratio < float("inf"):
-        raise ValueError(f"--ratio: expected a positive number, got {ratio}.")
-    return round(ratio * rows)
+def go_on(given: argparse.Namespace) -> str:
+    """Say how to go on after the job was stopped."""
+    if Path(given.out + ".parts").is_dir():
+        return "The same command with --resume continues it."
+    return "Run the same command again."
 
 
-def _write(given: argparse.Namespace, plan: Plan, description: Description) -> Funnel:
-    """Write the output; return what became of the proposals."""
-    notes = {"seed": given.seed, "keys": arguments.observation_keys(plan.source)}
-    head = Head(plan.augmenter.factors, given.data, notes=notes)
-    require_free(Path(given.out), force=given.force)
-    folder, job, funnel = Path(given.out + ".parts"), _job(plan, description, given.keys), Funnel()
-    with (
-        Parts(folder, job, resume=given.resume, force=given.force) as parts,
-        writer(given.out, head, force=given.force, folder=folder) as out,
-    ):
-        with bar("augment", plan.size) as show, behind(out.append) as put:
-            for recording, new in augmented(plan, parts):
-                put(recording)
-                funnel += new
-                show(out.rows)
-        out.notes["funnel"] = asdict(funnel)
-    return funnel
+def _check(given: argparse.Namespace, source: Scan, description: Description, augmenter: Augmenter) -> None:
+    """Ask reward and terminal functions about real rows, unless they are learned and so not exact."""
+    if given.trust_reward:
+        return
+    learned = [section for section in ("reward", "terminal") if section in description.files]
+    check_task(source, augmenter, reward="reward" not in learned, terminal="terminal" not in learned)
 
 
-def _job(plan: Plan, description: Description, keys: list[str] | None) -> dict[str, Any]:
-    """Return what tells this job apart from any other."""
-    path, mask = plan.source.path, description.table.get("mask", {})
-    if path.startswith(MINARI):
-        path = str(function("counterpoint.adapters.minari:folder_of")(path.removeprefix(MINARI)))
-    learned = [str(description.path.parent / mask["file"])] if "file" in mask else []
-    return {
-        "counterpoint": metadata.version("counterpoint-rl"),
-        "seed": plan.seed,
-        "keys": keys,
-        "size": plan.size,
-        "block_rows": plan.block_rows,
-        "data": [plan.source.path, plan.source.rows, fingerprint(path)],
-        "description": [description.path.read_text(encoding="utf-8"), *map(fingerprint, learned)],
-    }
+def _unloaded(description: Description) -> Augmenter:
+    """Return an augmenter whose functions are not there, to plan with."""
+
+    def never(*_: Any) -> Any:
+        raise AssertionError("a plan calls nothing")
+
+    factors = description.factors
+    return Augmenter(
+        factors, never, never, derive=never if factors.derived else None, **settings_of(description.source)
+    )
+
+
+def _foretold(given: argparse.Namespace, plan: Plan, description: Description) -> list[str]:
+    """Return what a job would do, a line each."""
+    source, size = plan.source, plan.size - plan.source.rows
+    lines = [f"reads   {source.path}: {source.rows:,} transitions ({source.format})"]
+    lines += [f"loads   [{section}] {path}" for section, path in description.files.items()]
+    for section, place in description.functions.items():
+        lines.append(f"runs    [{section}] {place}")
+        if place.path is not None and place.folder is not None:
+            others = sources(place.path, place.folder)[1:]
+            lines += [f"        which imports {path}" for path in sorted(others)]
+    pieces = -(-source.rows // plan.piece_rows)
+    amount = f"{source.rows:,} real transitions and {size:,} counterfactuals"
+    lines.append(f"writes  {given.out}: {amount}, made in pieces of {plan.piece_rows:,} rows ({pieces:,} in all)")
+    if given.report is not None:
+        lines.append(f"writes  {given.report}: the report")
+    return [*lines, "nothing was run or written"]

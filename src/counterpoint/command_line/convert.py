@@ -11,30 +11,30 @@ import argparse
 
 from counterpoint.command_line import arguments
 from counterpoint.command_line.progress import bar
-from counterpoint.files import write, writer
-from counterpoint.files.formats import MINARI
+from counterpoint.files import FORMATS, writer
+from counterpoint.files.apart import require_apart
+from counterpoint.files.formats import chosen
 
 
 def add_arguments(verb: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
     arguments.add_data(verb)
-    verb.add_argument("out", help="the output, by suffix, or minari:ID")
-    verb.add_argument("--format", choices=("d4rl", "robomimic"), help="which layout of .hdf5 (d4rl)")
+    verb.add_argument("out", help="the output: its suffix or prefix chooses the format")
+    verb.add_argument("--format", choices=sorted(FORMATS), help="where a suffix has two formats (.hdf5): which one")
     verb.add_argument("--force", action="store_true", help="replace an output that exists")
 
 
 def run(given: argparse.Namespace) -> int:
-    """Convert a file, in pieces; only Minari needs all of it in memory."""
+    """Convert a file, in pieces."""
     source = arguments.opened(given)
-    if given.out.startswith(MINARI):
-        write(given.out, source.read())
-    else:
-        with (
-            bar("convert", source.rows) as show,
-            writer(given.out, source.head, format=given.format, force=given.force) as out,
-        ):
-            for piece in source.pieces():
-                out.append(piece)
-                show(out.rows)
+    place = chosen(given.out, given.format).place(given.out)
+    require_apart({"the output": place}, arguments.inputs(source))
+    with (
+        bar("convert", source.rows) as show,
+        writer(given.out, source.head, format=given.format, force=given.force) as out,
+    ):
+        for piece in source.pieces():
+            out.append(piece)
+            show(out.rows)
     print(f"{given.out}: {source.rows:,} transitions from {given.data}")
     return 0

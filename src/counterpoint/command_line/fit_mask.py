@@ -3,17 +3,18 @@
 Example:
   counterpoint fit-mask pushes.parquet robot.toml --out mask.safetensors
 
-Of the description only the factors matter. `counterpoint score-mask` then finds a threshold, and the description says
-how to use it: [mask] kind = "learned", file = "mask.safetensors", tau = ...
+Only the factors of the description matter; none of its functions is run. `counterpoint score-mask` then finds a
+threshold, and the description says how to use it: [mask] kind = "learned", file = "mask.safetensors", tau = ...
 """
 
 import argparse
-import sys
 from pathlib import Path
 
 import numpy as np
 
 from counterpoint.command_line import arguments
+from counterpoint.command_line.progress import stage
+from counterpoint.files.apart import require_apart
 from counterpoint.files.output import require_free
 
 RECOMMENDED = "ResidualAttribution"
@@ -28,12 +29,17 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
         "--estimator",
         default=RECOMMENDED,
         metavar="NAME",
-        help=f"which one to fit ({RECOMMENDED}); a wrong name lists all",
+        help=f"which one to fit ({RECOMMENDED}); any other name prints the list",
     )
     verb.add_argument(
-        "--setting", action="append", type=arguments.setting, default=[], metavar="NAME=VALUE", help="of the estimator"
+        "--setting",
+        action="append",
+        type=arguments.setting,
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of the estimator; may be repeated",
     )
-    verb.add_argument("--seed", type=int, default=0, help="of all randomness (0)")
+    verb.add_argument("--seed", type=int, default=0, help="the seed of all randomness (0)")
 
 
 def run(given: argparse.Namespace) -> int:
@@ -45,9 +51,12 @@ def run(given: argparse.Namespace) -> int:
     except TypeError as error:
         raise ValueError(f"--setting: {kind.__name__} does not take this: {error}") from error
     source = arguments.opened(given)
-    factors = arguments.described(given.description, source).factors
-    data = source.read().transitions
-    fitted = estimator.fit(data, factors, rng=np.random.default_rng(given.seed), progress=sys.stderr.isatty())
+    description = arguments.described(given.description, source)
+    require_apart({"the output": Path(given.out)}, arguments.inputs(source, description))
+    factors, data = description.factors, source.read().transitions
+    terminal = stage(f"fit-mask: {kind.__name__}, {len(data):,} rows")
+    fitted = estimator.fit(data, factors, rng=np.random.default_rng(given.seed), progress=terminal)
+    require_free(Path(given.out), force=given.force)
     fitted.save(given.out)
     print(f"{given.out}: {kind.__name__}, fitted to {len(data):,} transitions with {factors.n} state factors")
     print(f"next: counterpoint score-mask {given.out} HELD_OUT_DATA finds a threshold")

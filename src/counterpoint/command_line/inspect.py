@@ -3,8 +3,9 @@
 Example:
   counterpoint inspect demos.hdf5 --propose robot.toml
 
-Shows shapes, ranges, NaN, episodes, terminals, and which factor owns which columns. The file is read once, in pieces.
-The proposal has one factor for each named part of the observations; mask and reward are yours to fill in.
+Shows shapes, ranges, NaN, episodes, terminals, and which factor owns which columns. The file is read once, in pieces,
+and no function of yours is run. The proposal has one factor for each named part of the observations; mask and reward
+are yours to fill in.
 """
 
 import argparse
@@ -17,8 +18,9 @@ from counterpoint.command_line.progress import bar
 from counterpoint.command_line.proposal import proposal
 from counterpoint.core.factors import Factorization
 from counterpoint.files import Scan
+from counterpoint.files.apart import require_apart
+from counterpoint.files.contents import Contents, contents
 from counterpoint.files.output import output
-from counterpoint.files.summary import Summary, summarise
 
 
 def add_arguments(verb: argparse.ArgumentParser) -> None:
@@ -32,8 +34,11 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> int:
     """Inspect a file."""
     source = arguments.opened(given)
+    if given.propose is not None:
+        extra = {} if given.description is None else {"the description": Path(given.description)}
+        require_apart({"the proposal": Path(given.propose)}, {**arguments.inputs(source), **extra})
     with bar("inspect", source.rows) as show:
-        found = summarise(source, show)
+        found = contents(source, show)
     factors = source.factors
     if given.description is not None:
         factors = arguments.described(given.description, source).factors
@@ -49,7 +54,7 @@ def run(given: argparse.Namespace) -> int:
     return 0
 
 
-def _about(source: Scan, found: Summary) -> list[str]:
+def _about(source: Scan, found: Contents) -> list[str]:
     """Return what holds for the whole file, a line each."""
     episodes = "not recorded"
     if found.episodes is not None:
@@ -71,7 +76,7 @@ def _about(source: Scan, found: Summary) -> list[str]:
     return [source.path, *(f"  {name:<16}{text}" for name, text in rows.items())]
 
 
-def _columns(found: Summary, factors: Factorization | None) -> list[str]:
+def _columns(found: Contents, factors: Factorization | None) -> list[str]:
     """Return a table of all columns, with the factor that owns each."""
     lines = [f"{'array':<12}{'column':>7}  {'factor':<20}{'least':>13}{'mean':>13}{'largest':>13}"]
     for name, span in found.spans.items():

@@ -1,4 +1,4 @@
-"""A progress bar on the error stream, if that is a terminal; nothing otherwise."""
+"""Progress on the error stream: a bar if that is a terminal, otherwise one line for each stage, to suit a log."""
 
 import sys
 import time
@@ -12,6 +12,7 @@ WIDTH, EVERY = 30, 0.1  # characters, seconds
 def bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
     """Give a function to call with the number of rows done so far."""
     if not sys.stderr.isatty():
+        stage(f"{what}: {total:,} rows")
         yield lambda _: None
         return
     start = last = time.monotonic()
@@ -31,3 +32,11 @@ def bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
         yield show
     finally:
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def stage(text: str) -> bool:
+    """Announce a stage in a log; return whether there is a terminal instead, for a bar of its own."""
+    terminal = sys.stderr.isatty()
+    if not terminal:
+        print(text, file=sys.stderr, flush=True)
+    return terminal

@@ -4,7 +4,7 @@ Example:
   counterpoint report augmented.parquet robot.toml --out report.html --simulator my_robot:step
 
 The page is one HTML file that works offline. The dataset is one that `counterpoint augment` wrote, with its
-description.
+description; the functions that the description names are run.
 """
 
 import argparse
@@ -12,7 +12,10 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from counterpoint.command_line import arguments, reporting
+from counterpoint.command_line import arguments
+from counterpoint.command_line.progress import stage
+from counterpoint.files import report
+from counterpoint.files.apart import require_apart
 from counterpoint.files.output import require_free
 
 
@@ -28,9 +31,12 @@ def run(given: argparse.Namespace) -> int:
     """Write a report."""
     require_free(Path(given.out), force=given.force)
     source = arguments.opened(given)
-    augmenter = arguments.described(given.description, source).augmenter()
+    description = arguments.described(given.description, source)
+    require_apart({"the report": Path(given.out)}, arguments.inputs(source, description))
     step, draw = arguments.step_of(given), drawing(given.world)
-    print(f"report: {reporting.write(given.out, source, augmenter, step=step, atol=given.atol, draw=draw)}")
+    stage(f"report: {source.rows:,} rows")
+    options: dict[str, Any] = {"force": given.force, "step": step, "atol": given.atol, "draw": draw}
+    print(f"report: {report(source, description.augmenter(), given.out, **options)}")
     return 0
 
 

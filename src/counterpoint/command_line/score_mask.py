@@ -22,8 +22,8 @@ from counterpoint.command_line import arguments
 from counterpoint.core.arrays import Array, Bools
 from counterpoint.core.factors import Factorization
 from counterpoint.core.transitions import Transitions
+from counterpoint.files.foreign import named
 from counterpoint.files.npz import read_arrays
-from counterpoint.files.scanning import reading
 from counterpoint.masks import Threshold
 
 MOST_ROWS = 5000  # that figures with intervals are measured on
@@ -74,7 +74,7 @@ def _truth(given: argparse.Namespace, data: Transitions, factors: Factorization)
         return np.asarray(world.mask(data.state, data.action, data.noise))
     if given.labels is None:
         return None
-    with reading(given.labels):
+    with named(given.labels):
         found = read_arrays(given.labels).get("mask")
     shape = (len(data), factors.n + factors.m, factors.n)
     if found is None or found.dtype != np.bool_ or found.shape != shape:

@@ -1,13 +1,7 @@
 """Files of transitions: one way to read them all, one way to write them all.
 
-A format is two functions, named in `FORMATS` and imported when first asked for, so that a library is needed only by
-those who use its files:
-
-- ``scan(path, keys) -> Scan``: what the file says about itself, and a way through its rows;
-- ``sink(file, like, head)``: a context manager that gives a function taking recordings, block by block, the first of
-  which is ``like``; when all are there, ``head()`` is what the file shall say about them.
-
-All else is common: checks, pieces, errors, and that an output is either complete or not there.
+Each format says for itself how it is recognised, read and written (`counterpoint.files.formats`). All else is common:
+checks, pieces, errors, and that an output is either complete or not there.
 
 Example:
     >>> import tempfile
@@ -25,20 +19,21 @@ Example:
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
 
 from counterpoint.core.augment import Counterfactuals
 from counterpoint.core.factors import Factorization
 from counterpoint.core.provenance import Provenance
 from counterpoint.core.transitions import Transitions
-from counterpoint.files.formats import FORMATS, MINARI, Format, chosen_format, function, require_readable
+from counterpoint.files.formats import FORMATS, Format, look
 from counterpoint.files.header import factors_from_json, factors_to_json
+from counterpoint.files.jobs import Augmented, audit, augment, check_task, report
 from counterpoint.files.recording import FileProblem, Head, Recording
-from counterpoint.files.scanning import ROWS, Scan, reading
+from counterpoint.files.scanning import ROWS, Scan
 from counterpoint.files.writing import Writer, writer
 
 __all__ = [
     "FORMATS",
+    "Augmented",
     "FileProblem",
     "Format",
     "Head",
@@ -46,10 +41,14 @@ __all__ = [
     "Recording",
     "Scan",
     "Writer",
+    "audit",
+    "augment",
+    "check_task",
     "factors_from_json",
     "factors_to_json",
     "pieces",
     "read",
+    "report",
     "scan",
     "write",
     "writer",
@@ -67,16 +66,7 @@ def scan(path: str | os.PathLike[str], *, keys: Iterable[str] | None = None) -> 
     Raises:
         FileProblem: if it cannot be read; the message says why.
     """
-    name = os.fspath(path)
-    with reading(name):
-        found: Scan
-        if name.startswith(MINARI) or Path(name).is_dir():
-            found = function("counterpoint.adapters.minari:scan")(name.removeprefix(MINARI), keys)
-        else:
-            kind = FORMATS[chosen_format(name)]
-            require_readable(Path(name), kind)
-            found = function(kind.scan)(Path(name), keys)
-        return replace(found, path=name)
+    return look(os.fspath(path), keys)
 
 
 def read(path: str | os.PathLike[str], *, keys: Iterable[str] | None = None) -> Recording:
@@ -101,7 +91,8 @@ def write(
     """Write transitions to a file; it is either complete or not there.
 
     Args:
-        path: the output; its suffix chooses the format. ``minari:`` and an id write a new Minari dataset.
+        path: the output; its suffix chooses the format. ``minari:`` and an id write a new Minari dataset, which never
+            replaces an old one.
         data: transitions, counterfactuals with their provenance, or what `read` gave.
         factors: how columns split into factors, kept in the file.
         source: the file that counterfactuals were made from.
@@ -113,10 +104,6 @@ def write(
     """
     recording = Recording.of(data)
     given = recording.head
-    head = Head(factors or given.factors, source or given.source, given.filters, given.notes)
-    name = os.fspath(path)
-    if name.startswith(MINARI):
-        function("counterpoint.adapters.minari:write")(name.removeprefix(MINARI), Recording.of(recording, head))
-        return
+    head = replace(given, factors=factors or given.factors, source=source or given.source)
     with writer(path, head, format=format, force=force) as out:
         out.append(recording)

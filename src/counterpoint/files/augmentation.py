@@ -1,42 +1,44 @@
-"""Augmenting a file of any size: real rows and counterfactuals, block by block, in bounded memory.
+"""Augmenting a file of any size: real rows and counterfactuals, piece by piece, in bounded memory.
 
-A file that fits into one block is augmented as a whole. A larger one is cut into equal blocks, and rows are paired
-within their block; a file whose order means something is best shuffled before.
+A file that fits into one piece is augmented as a whole. A larger one is cut into equal pieces, and rows are paired
+within their piece; shuffle a file first if its order means something.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
 from counterpoint.core.augment import Augmenter, Counterfactuals
 from counterpoint.core.engine import Funnel
+from counterpoint.core.factors import Factorization
 from counterpoint.core.provenance import Provenance
 from counterpoint.core.require import require_count
 from counterpoint.core.transitions import Transitions
 from counterpoint.files.recording import FileProblem, Recording
 from counterpoint.files.scanning import Scan
 
-BLOCK_BYTES = 256 * 2**20  # of real rows that are held in memory
+PIECE_BYTES = 256 * 2**20  # of real rows that are held in memory
 
 
 @dataclass(frozen=True, eq=False)
 class Accepted:
-    """Counterfactuals of one block without their columns: what it takes to make them again without the mask."""
+    """Counterfactuals of one piece without their columns: what it takes to make them again without the mask."""
 
-    provenance: Provenance  # rows of the block
+    provenance: Provenance  # rows of the piece
     funnel: Funnel
 
 
 class Ledger(Protocol):
     """Remembers what was accepted, so that an interrupted job can go on."""
 
-    def finished(self, block: int) -> Iterator[Accepted]:
-        """Iterate over what was accepted before, in order."""
+    def finished(self, piece: int, rows: int, factors: Factorization) -> Iterator[Accepted]:
+        """Iterate over what was accepted before of a piece with so many rows, in order."""
         ...
 
-    def add(self, block: int, made: Accepted) -> None:
+    def add(self, piece: int, made: Accepted) -> None:
         """Remember what was accepted now."""
         ...
 
@@ -44,11 +46,11 @@ class Ledger(Protocol):
 class NoLedger:
     """Remembers nothing."""
 
-    def finished(self, _: int) -> Iterator[Accepted]:
+    def finished(self, _: int, __: int, ___: Factorization) -> Iterator[Accepted]:
         """Nothing was accepted before."""
         return iter(())
 
-    def add(self, block: int, made: Accepted) -> None:
+    def add(self, piece: int, made: Accepted) -> None:
         """Forget it."""
 
 
@@ -61,14 +63,14 @@ class Plan:
         augmenter: makes the counterfactuals.
         size: rows of the result, the real ones included.
         seed: of all randomness.
-        block_rows: how many real rows to hold in memory; by default as many as ``BLOCK_BYTES`` have room for.
+        piece_rows: how many real rows to hold in memory; by default as many as ``PIECE_BYTES`` have room for.
     """
 
     source: Scan
     augmenter: Augmenter
     size: int
     seed: int = 0
-    block_rows: int = 0
+    piece_rows: int = 0
 
     def __post_init__(self) -> None:
         require_count("size", self.size)
@@ -76,48 +78,85 @@ class Plan:
         if not rows:
             raise FileProblem(f"{self.source.path}: it holds no transitions.")
         if self.size <= rows:
-            raise ValueError(f"size: {self.size:,} rows were asked for, and the data alone has {rows:,}. Ask for more.")
-        if not self.block_rows:
-            first = next(self.source.pieces(1))
+            raise ValueError(f"size: you asked for {self.size:,} rows, and the data alone has {rows:,}. Ask for more.")
+        require_count("seed", self.seed, least=0)
+        first = next(self.source.pieces(1))
+        self.augmenter.factors.require_widths(first.transitions.state.shape[1], first.transitions.action.shape[1])
+        if not self.piece_rows:
             width = max(1, sum(array.nbytes for array in first.columns().values()))
-            blocks = -(-rows * width // BLOCK_BYTES)
-            object.__setattr__(self, "block_rows", -(-rows // blocks))
+            pieces = -(-rows * width // PIECE_BYTES)
+            object.__setattr__(self, "piece_rows", -(-rows // pieces))
+        self._require_possible()
+
+    def _require_possible(self) -> None:
+        """Raise at once if there are not enough pairs of rows for so many counterfactuals."""
+        rows, nodes = min(self.piece_rows, self.source.rows), len(self.augmenter.factors.names)
+        unions = min(self.augmenter.samples_per_pair, 2 ** min(nodes, 63) - 2)
+        most = rows * (rows - 1) * max(0, unions)
+        wanted = self.made_before(rows)
+        if wanted > most:
+            raise ValueError(
+                f"size: at most {most:,} counterfactuals could be made of {rows:,} transitions, {wanted:,} were asked "
+                "for. Ask for fewer, or raise samples_per_pair."
+            )
 
     def made_before(self, row: int) -> int:
-        """Return how many counterfactuals come before this row of the source: blocks get their share."""
+        """Return how many counterfactuals come before this row of the source: pieces get their share."""
         return (self.size - self.source.rows) * row // self.source.rows
+
+    @cached_property
+    def first_episode(self) -> int | None:
+        """The episode number of the first counterfactual, beyond those of all real rows; None without episodes."""
+        last = self.source.last_episode()
+        return None if last is None else max(-1, last) + 1
 
 
 def augmented(plan: Plan, ledger: Ledger | None = None) -> Iterator[tuple[Recording, Funnel]]:
-    """Yield the rows of the augmented file in parts, each with what became of the proposals behind it.
+    """Yield the rows of the augmented file one run after another, with what became of the proposals behind each.
 
-    Of each block the real rows come first: their own base and donor, with nothing swapped. Episodes and steps are
-    left out, because counterfactuals have none; ``base`` leads back to them.
+    Of each piece the real rows come first: their own base and donor, with nothing swapped. They keep their episodes
+    and steps. A counterfactual is an episode of its own, with a number beyond those of the real ones.
 
     Args:
         plan: what to make.
         ledger: what is accepted is remembered there, and what it remembers is not searched for again.
     """
-    factors, start = plan.augmenter.factors, 0
-    for number, block in enumerate(plan.source.pieces(plan.block_rows)):
-        data = block.transitions.replace(episode=None, step=None)
-        if data.noise is not None and data.noise.shape[1] != factors.noise_width:
-            data = data.replace(noise=None)
-        factors.require_widths(data.state.shape[1], data.action.shape[1])
-        yield Recording(data, block.head, Provenance.real(len(data), factors, first=start)), Funnel()
+    factors, start, episode = plan.augmenter.factors, 0, plan.first_episode
+    for number, piece in enumerate(plan.source.pieces(plan.piece_rows)):
+        real = _fitting(piece.transitions, factors)
+        data = real.replace(episode=None, step=None)
+        yield Recording(real, piece.head, Provenance.real(len(data), factors, first=start)), Funnel()
         size = plan.made_before(start + len(data)) - plan.made_before(start)
         for made in _made(plan, number, data, size, ledger or NoLedger()) if size else ():
-            yield Recording(made.transitions, block.head, made.provenance.shifted(start)), made.funnel
+            rows = made.transitions
+            if episode is not None:
+                rows = rows.replace(**_numbered(rows, episode, with_step=real.step is not None))
+                episode += len(rows)
+            yield Recording(rows, piece.head, made.provenance.shifted(start)), made.funnel
         start += len(data)
 
 
-def _made(plan: Plan, block: int, data: Transitions, size: int, ledger: Ledger) -> Iterator[Counterfactuals]:
-    """Yield the counterfactuals of a block: those in the ledger, then new ones."""
+def _fitting(data: Transitions, factors: Factorization) -> Transitions:
+    """Return real rows that fit the factors, with whole numbers for episodes and steps."""
+    if data.noise is not None and data.noise.shape[1] != factors.noise_width:
+        data = data.replace(noise=None)
+    numbers = {"episode": data.episode, "step": data.step}
+    return data.replace(**{name: None if array is None else array.astype(np.int64) for name, array in numbers.items()})
+
+
+def _numbered(rows: Transitions, first: int, *, with_step: bool) -> dict[str, np.ndarray | None]:
+    """Return episode numbers from ``first`` on, one for each row, and steps if the real rows have them."""
+    step = np.zeros(len(rows), np.int64) if with_step else None
+    return {"episode": np.arange(first, first + len(rows), dtype=np.int64), "step": step}
+
+
+def _made(plan: Plan, piece: int, data: Transitions, size: int, ledger: Ledger) -> Iterator[Counterfactuals]:
+    """Yield the counterfactuals of a piece: those in the ledger, then new ones."""
     augmenter, funnel = plan.augmenter, Funnel()
-    for old in ledger.finished(block):
+    for old in ledger.finished(piece, len(data), augmenter.factors):
         funnel += old.funnel
         yield Counterfactuals(augmenter.rebuild(data, old.provenance), old.provenance, old.funnel)
     if funnel.accepted < size:
-        for made in augmenter.stream(data, size, rng=np.random.default_rng([plan.seed, block]), after=funnel):
-            ledger.add(block, Accepted(made.provenance, made.funnel))
+        for made in augmenter.stream(data, size, rng=np.random.default_rng([plan.seed, piece]), after=funnel):
+            ledger.add(piece, Accepted(made.provenance, made.funnel))
             yield made

@@ -1,64 +1,154 @@
-"""Which format belongs to a file, and where its functions are."""
+"""The formats: how each is recognised, read, written and fingerprinted.
+
+A format is one row of `FORMATS` and one module, which is imported when it is first needed, so that a library is
+needed only by those who use its files. The module has two functions:
+
+- ``scan(path, keys) -> Scan``: what the file or folder says about itself, and a way through its rows;
+- ``sink(target, like, head)``: a context manager that gives a function taking recordings, piece by piece, the first
+  of which is ``like``; when all are there, ``head()`` is what the file shall say about them. The target is an `Output`
+  to write into, or for a format of folders a `Folder` to fill.
+
+A format with a prefix, such as ``minari:``, also has ``locate(id) -> Path``, the folder of the data with that id.
+"""
 
 import os
 import stat
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from counterpoint.core.arrays import listed
+from counterpoint.files.foreign import named
+from counterpoint.files.output import Folder, Output, folder_output, output
 from counterpoint.files.recording import FileProblem
-
-MINARI = "minari:"
+from counterpoint.files.scanning import Scan
 
 
 @dataclass(frozen=True)
 class Format:
-    """A format of single files: its two functions as ``module:function``, and how such a file begins."""
+    """A format of files, or of folders.
 
-    scan: str
-    sink: str
-    suffixes: tuple[str, ...]
-    magic: bytes
+    Attributes:
+        name: what to call it.
+        module: where its functions are.
+        suffixes: of its files; none for a format of folders.
+        magic: how its files begin.
+        prefix: in front of an id, for data that has ids instead of file names.
+        inside: a folder that holds one of these is of this format.
+        sink: which function of the module writes it.
+        whole_episodes: it holds whole episodes only, no single transitions.
+    """
+
+    name: str
+    module: str
+    suffixes: tuple[str, ...] = ()
+    magic: bytes = b""
+    prefix: str = ""
+    inside: tuple[str, ...] = ()
+    sink: str = "sink"
+    whole_episodes: bool = False
+
+    def owns(self, name: str) -> bool:
+        """Say whether a name looks like this format's: by its prefix, by its suffix, or by what is in the folder."""
+        if self.prefix and name.startswith(self.prefix):
+            return True
+        if os.path.isdir(name) and any(os.path.exists(os.path.join(name, inner)) for inner in self.inside):
+            return True
+        return Path(name).suffix.lower() in self.suffixes
+
+    def place(self, name: str) -> Path:
+        """Return where the data of that name is, or would be."""
+        if self.prefix and name.startswith(self.prefix):
+            return Path(self.function("locate")(name.removeprefix(self.prefix)))
+        return Path(name)
+
+    def scan(self, name: str, keys: tuple[str, ...] | None) -> Scan:
+        """Look at a file or folder."""
+        place = self.place(name)
+        if self.suffixes:
+            _require_readable(place, self)
+        found: Scan = self.function("scan")(place, keys)
+        return replace(found, path=name, keys=keys)
+
+    @contextmanager
+    def output(self, name: str, *, force: bool, folder: Path | None = None) -> Iterator[Output | Folder]:
+        """Open a file to write into, or a folder to fill, which gets its name when it is complete."""
+        with named(name):
+            place = self.place(name)
+        if self.suffixes:
+            with output(place, force=force, folder=folder) as file:
+                yield file
+        else:
+            with folder_output(place) as target:
+                yield target
+
+    def function(self, name: str) -> Any:
+        """Import the module and return one of its functions."""
+        return getattr(import_module(self.module), name)
 
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
-FORMATS = {
-    "parquet": Format(
-        "counterpoint.adapters.parquet:scan", "counterpoint.adapters.parquet:sink", (".parquet",), b"PAR1"
+_ALL = (
+    Format("parquet", "counterpoint.adapters.parquet", (".parquet",), b"PAR1"),
+    Format("npz", "counterpoint.files.npz", (".npz",), b"PK"),
+    Format("d4rl", "counterpoint.adapters.hdf5", (".hdf5", ".h5"), _HDF5, sink="d4rl_sink"),
+    Format(
+        "robomimic",
+        "counterpoint.adapters.hdf5",
+        (".hdf5", ".h5"),
+        _HDF5,
+        sink="robomimic_sink",
+        whole_episodes=True,
     ),
-    "npz": Format("counterpoint.files.npz:scan", "counterpoint.files.npz:sink", (".npz",), b"PK"),
-    "d4rl": Format("counterpoint.adapters.hdf5:scan", "counterpoint.adapters.hdf5:d4rl_sink", (".hdf5", ".h5"), _HDF5),
-    "robomimic": Format(
-        "counterpoint.adapters.hdf5:scan", "counterpoint.adapters.hdf5:robomimic_sink", (".hdf5", ".h5"), _HDF5
+    Format(
+        "minari",
+        "counterpoint.adapters.minari",
+        prefix="minari:",
+        inside=("metadata.json", "data/metadata.json"),
+        whole_episodes=True,
     ),
-}
+)
+FORMATS = {found.name: found for found in _ALL}
 
 
-def chosen_format(path: str | os.PathLike[str], name: str | None = None) -> str:
-    """Return the name of the format of a file: the first that has its suffix, or ``name`` if that has it too."""
-    suffix = Path(path).suffix.lower()
-    fitting = [kind for kind, found in FORMATS.items() if suffix in found.suffixes]
+def chosen(path: str | os.PathLike[str], name: str | None = None) -> Format:
+    """Return the format of a file: the first that owns it, or the one called ``name`` if that owns it too."""
+    text = os.fspath(path)
+    fitting = [kind for kind in FORMATS.values() if kind.owns(text)]
+    if name is not None and name in FORMATS and not FORMATS[name].suffixes and not fitting:
+        return FORMATS[name]  # a new folder may have any name
     if not fitting:
-        known = sorted({suffix for found in FORMATS.values() for suffix in found.suffixes})
-        raise FileProblem(f"{path}: no format has the suffix {suffix!r}; there are {listed(known)}, and minari:ID.")
-    if name is not None and name not in fitting:
-        raise FileProblem(f"{path}: format {name!r} is not one of {listed(fitting)}, which have the suffix {suffix!r}.")
-    return name or fitting[0]
+        raise FileProblem(f"{path}: {_unknown(text)}")
+    if name is not None and name not in [kind.name for kind in fitting]:
+        names = listed([kind.name for kind in fitting])
+        raise FileProblem(f"{path}: its name is that of a {names} file, and format {name!r} was asked for.")
+    return FORMATS[name or fitting[0].name]
 
 
-def function(place: str) -> Any:
-    """Import ``module:function`` and return it."""
-    module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
+def look(name: str, keys: Iterable[str] | None) -> Scan:
+    """Look at a file without reading its rows, whatever its format."""
+    with named(name):
+        return chosen(name).scan(name, None if keys is None else tuple(keys))
 
 
-def require_readable(path: Path, kind: Format) -> None:
+def _unknown(name: str) -> str:
+    """Say why no format owns a name."""
+    if os.path.isdir(name):
+        folders = [f"{kind.name} ({' or '.join(kind.inside)})" for kind in FORMATS.values() if kind.inside]
+        return f"this folder holds no dataset. Folders are recognised by what is in them: {listed(folders)}."
+    known = sorted({suffix for kind in FORMATS.values() for suffix in kind.suffixes})
+    ids = [f"{kind.prefix}ID" for kind in FORMATS.values() if kind.prefix]
+    return f"no format has the suffix {Path(name).suffix!r}; there are {listed(known)}, and {listed(ids)}."
+
+
+def _require_readable(path: Path, kind: Format) -> None:
     """Raise unless ``path`` is a regular file that begins as files of that format do."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
-            raise FileProblem("it is not a regular file.")
+            raise FileProblem("this is not a regular file.")
         with open(path, "rb") as file:
             start = file.read(8)
     except OSError as error:
@@ -66,7 +156,10 @@ def require_readable(path: Path, kind: Format) -> None:
     if start.startswith(kind.magic):
         return
     if not start:
-        raise FileProblem("it is empty.")
-    holds = sorted({s for found in FORMATS.values() if start.startswith(found.magic) for s in found.suffixes})
+        raise FileProblem("the file is empty.")
+    holds = sorted(
+        {suffix for other in FORMATS.values() if other.magic and start.startswith(other.magic)
+         for suffix in other.suffixes}
+    )  # fmt: skip
     hint = f"It begins like a {' or '.join(holds)} file: rename it." if holds else "It is damaged, or something else."
-    raise FileProblem(f"it does not begin as a {' or '.join(kind.suffixes)} file does. {hint}")
+    raise FileProblem(f"it does not begin like a {' or '.join(kind.suffixes)} file. {hint}")

@@ -19,6 +19,7 @@ def head_to_json(head: Head, **layout: Any) -> str:
             "version": VERSION,
             "factors": None if head.factors is None else factors_to_json(head.factors),
             "source": head.source,
+            **({} if head.source_rows is None else {"source_rows": head.source_rows}),
             "filters": {name: [int(episode) for episode in episodes] for name, episodes in head.filters.items()},
             "notes": dict(head.notes),
             **layout,
@@ -41,14 +42,16 @@ def head_from_json(text: str | bytes) -> tuple[Head, dict[str, Any]]:
             "Install a newer one: pip install -U counterpoint-rl"
         )
     source, filters, notes = found.get("source"), found.get("filters", {}), found.get("notes", {})
-    if not (isinstance(source, str | None) and isinstance(filters, dict) and isinstance(notes, dict)):
+    rows = found.get("source_rows")
+    right = isinstance(source, str | None) and isinstance(filters, dict) and isinstance(notes, dict)
+    if not right or not (rows is None or (type(rows) is int and 0 < rows < 2**63)):
         raise FileProblem("its header is malformed; the file is damaged.")
     try:
         named = {name: tuple(int(episode) for episode in episodes) for name, episodes in filters.items()}
     except (TypeError, ValueError) as error:
         raise FileProblem(f"the filters in its header are malformed: {error}") from error
     factors = None if found.get("factors") is None else factors_from_json(found["factors"])
-    return Head(factors, source, named, notes), found
+    return Head(factors, source, named, notes, rows), found
 
 
 def factors_to_json(factors: Factorization) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from numpy.lib import format as npy
 
 from counterpoint.core.arrays import Array
 from counterpoint.files import d4rl
-from counterpoint.files.blocks import require_memory
+from counterpoint.files.cutting import require_memory
+from counterpoint.files.foreign import foreign
 from counterpoint.files.header import KEY, head_from_json, head_to_json
 from counterpoint.files.output import Output
 from counterpoint.files.recording import NAMES, Columns, FileProblem, Head, Recording, joined
@@ -38,16 +39,16 @@ def scan(path: Path, keys: Iterable[str] | None = None) -> Scan:
 
 @contextmanager
 def sink(file: Output, _: Recording, head: Callable[[], Head]) -> Iterator[Callable[[Recording], object]]:
-    """Collect blocks, and write them at the end."""
-    blocks: list[Recording] = []
-    yield lambda block: blocks.append(block.copy())
+    """Collect pieces, and write them at the end."""
+    pieces: list[Recording] = []
+    yield lambda piece: pieces.append(piece.copy())
     header = {KEY: np.array(head_to_json(head()))}
-    np.savez(file, allow_pickle=False, **header, **joined(blocks).columns())
+    np.savez(file, allow_pickle=False, **header, **joined(pieces).columns())
 
 
 def read_arrays(path: Path) -> Columns:
     """Read every array of an ``.npz`` file, none of which may be larger than what the file holds."""
-    with zipfile.ZipFile(path) as archive:
+    with foreign(), zipfile.ZipFile(path) as archive:
         members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
         require_memory(sum(member.file_size for member in members))
         found = {}

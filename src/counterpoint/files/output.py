@@ -4,23 +4,27 @@ import errno
 import io
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from counterpoint.files.locks import PARTIAL, held, is_there, opened, sweep
 from counterpoint.files.recording import FileProblem
 
 
 class Output(io.RawIOBase):
     """A new file that remembers its first failure instead of raising it.
 
-    Libraries written in C do not all survive a failing write: HDF5 ends the process when it cannot
-    flush on closing. So writes seem to succeed, and whoever owns the file asks for ``problem``.
+    Libraries written in C do not all survive a write that fails: HDF5 ends the process when it cannot flush on
+    closing. So writes seem to succeed, and whoever owns the file asks for ``problem``.
     """
 
     def __init__(self, path: Path) -> None:
+        self.path = path
         self.raw = io.FileIO(path, "x+")
         self.problem: OSError | None = None
 
@@ -85,8 +89,8 @@ class Output(io.RawIOBase):
 def output(path: Path, *, force: bool, folder: Path | None = None) -> Iterator[Output]:
     """Open a file that takes the name ``path`` at the end of the block, if all went well.
 
-    Killed at any moment, either the old file is there or the complete new one; a killed process may leave
-    a hidden ``.name.xxxxxxxx.partial`` beside it.
+    Killed at any moment, it leaves the old file or the complete new one. A killed process may also leave a hidden
+    ``.name.xxxxxxxx.partial``, which the next one that writes the same output sweeps away.
 
     Args:
         path: the name of the output.
@@ -97,26 +101,66 @@ def output(path: Path, *, force: bool, folder: Path | None = None) -> Iterator[O
         FileProblem: if the output may not or cannot be written.
     """
     require_free(path, force=force)
-    partial = (folder or path.parent) / f".{path.name}.{secrets.token_hex(4)}.partial"
+    sweep(folder or path.parent, path.name)
     try:
-        file = Output(partial)
+        file = _new(path, folder or path.parent)
     except OSError as error:
         raise problem(path, error) from error
     try:
         try:
             yield file
             file.finish()
-            file.raw.close()
         except Exception as error:
             if file.problem is None:
                 raise
             raise problem(path, file.problem) from error
         require_free(path, force=force)
-        _rename(partial, path)
+        _rename(file.path, path, force=force)
     finally:
-        file.raw.close()
         with suppress(OSError):
-            partial.unlink()
+            file.path.unlink()
+        file.raw.close()
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder to fill: where it is now, and the name that it gets when it is complete."""
+
+    path: Path
+    final: Path
+
+
+@contextmanager
+def folder_output(final: Path) -> Iterator[Folder]:
+    """Make a folder that takes the name ``final`` at the end of the block, if all went well.
+
+    What holds for `output` holds here too, except that a folder which exists is never replaced: no system can do
+    that in one step.
+
+    Raises:
+        FileProblem: if there is something of that name, or the folder cannot be written.
+    """
+    if os.path.lexists(final):
+        raise FileProblem(
+            f"{final}: it exists, and a folder of data is never replaced. Choose another name or version."
+        )
+    above = next(folder for folder in final.absolute().parents if folder.is_dir())
+    sweep(above, final.name)
+    partial = above / f".{final.name}.{secrets.token_hex(4)}{PARTIAL}"
+    try:
+        partial.mkdir()
+        with opened(partial) as handle:
+            held(handle)
+            yield Folder(partial, final)
+            for file in partial.rglob("*"):
+                _sync(file)
+            final.parent.mkdir(parents=True, exist_ok=True)
+            os.rename(partial, final)
+            _sync(final.parent)
+    except OSError as error:
+        raise problem(final, error) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def require_free(path: Path, *, force: bool) -> None:
@@ -130,13 +174,20 @@ def require_free(path: Path, *, force: bool) -> None:
     except OSError as error:
         raise problem(path, error) from error
     if stat.S_ISLNK(mode):
-        raise FileProblem(f"{path}: it is a symbolic link, which is never written through. Name the file itself.")
-    if not stat.S_ISREG(mode):
-        raise FileProblem(f"{path}: it is a folder or a device, not a file. Choose another name.")
-    if not force:
         raise FileProblem(
-            f"{path}: it exists. Choose another name, or replace it: force=True, or --force on the command line."
+            f"{path}: this is a symbolic link, and links are never written through. Name the file itself."
         )
+    if not stat.S_ISREG(mode):
+        raise FileProblem(f"{path}: this is a folder or a device, not a file. Choose another name.")
+    if not force:
+        raise exists(path)
+
+
+def exists(path: Path) -> FileProblem:
+    """Say that an output is there already."""
+    return FileProblem(
+        f"{path}: it exists. Choose another name, or replace it: force=True, or --force on the command line."
+    )
 
 
 def problem(path: Path, error: OSError) -> FileProblem:
@@ -153,15 +204,40 @@ def problem(path: Path, error: OSError) -> FileProblem:
     return FileProblem(f"{path}: not written, {why}. What was there before is untouched.")
 
 
-def _rename(partial: Path, path: Path) -> None:
+def _new(path: Path, folder: Path) -> Output:
+    """Make an unfinished file and lock it, so that nobody sweeps it away."""
+    while True:
+        file = Output(folder / f".{path.name}.{secrets.token_hex(4)}{PARTIAL}")
+        with suppress(OSError):  # not every disk can lock; then nobody sweeps there either
+            held(file.raw.fileno())
+        if is_there(file.raw.fileno(), file.path):
+            return file
+        file.raw.close()  # swept between the two steps
+
+
+def _rename(partial: Path, path: Path, *, force: bool) -> None:
     """Give the complete file its name, and make sure that the name is on the disk."""
     try:
-        os.replace(partial, path)
+        if force:
+            os.replace(partial, path)
+        else:
+            _link(partial, path)
     except OSError as error:
         raise problem(path, error) from error
-    with suppress(OSError):  # some systems cannot sync a folder
-        handle = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    _sync(path.parent)
+
+
+def _link(partial: Path, path: Path) -> None:
+    """Give a file its name, unless another one has got it meanwhile."""
+    try:
+        os.link(partial, path)
+    except FileExistsError:
+        raise exists(path) from None
+    except OSError:  # a disk without links
+        os.replace(partial, path)
+
+
+def _sync(path: Path) -> None:
+    """Make sure that a file, or the names in a folder, are on the disk."""
+    with suppress(OSError), opened(path) as handle:  # some systems cannot sync a folder
+        os.fsync(handle)

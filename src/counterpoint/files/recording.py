@@ -35,12 +35,14 @@ class Head:
         source: the file whose rows ``base`` and ``donor`` count.
         filters: named sets of episodes, such as robomimic's ``train`` and ``valid``.
         notes: anything else worth keeping, as plain JSON values.
+        source_rows: how many rows the source has, which bounds ``base`` and ``donor``.
     """
 
     factors: Factorization | None = None
     source: str | None = None
     filters: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     notes: Mapping[str, Any] = field(default_factory=dict)
+    source_rows: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,34 +112,66 @@ def trusted(columns: Mapping[str, Array], head: Head) -> Recording:
     return Recording(Transitions.trusted(**plain), head, parents)
 
 
-def assembled(columns: Mapping[str, Array], head: Head) -> Recording:
-    """Check columns as they came from a file, and build a recording from them."""
+def assembled(columns: Mapping[str, Array], head: Head, *, first: int = 0) -> Recording:
+    """Check columns as they came from a file, and build a recording from them; ``first`` is the file's row number."""
     missing = [name for name in REQUIRED if name not in columns]
     if missing:
         there = listed(sorted(columns)) or "none"
         raise FileProblem(f"the columns {listed(missing)} are missing; those there are {there}.")
-    checked = Transitions(**{name: columns[name] for name in (*REQUIRED, *OPTIONAL) if name in columns})
-    if head.factors is not None:
-        head.factors.require_widths(checked.state.shape[1], checked.action.shape[1])
+    try:
+        checked = Transitions(**{name: columns[name] for name in (*REQUIRED, *OPTIONAL) if name in columns})
+        if head.factors is not None:
+            head.factors.require_widths(checked.state.shape[1], checked.action.shape[1])
+    except (TypeError, ValueError) as error:
+        for name in (*REQUIRED, *OPTIONAL) if first else ():
+            require_finite_from(first, name, columns.get(name))
+        raise FileProblem(str(error)) from error
     found = [name for name in PARENTS if name in columns]
     if not found:
         return Recording(checked, head)
     if len(found) < len(PARENTS):
         raise FileProblem(f"provenance needs {listed(PARENTS)}, but there is only {listed(found)}.")
-    parents = [numbers(name, columns[name], ndim=2 if name == "swapped" else 1) for name in PARENTS]
-    if {len(array) for array in parents} != {len(checked)} or [array.dtype.kind for array in parents] != [
-        "i",
-        "i",
-        "b",
-    ]:
+    return Recording(checked, head, _parents(columns, head, len(checked), first))
+
+
+def require_finite_from(first: int, name: str, array: Array | None) -> None:
+    """Raise if a piece of a column holds NaN or infinity, naming the row of the file."""
+    if array is None or array.dtype.kind != "f" or np.isfinite(array).all():
+        return
+    row = first + int(np.argmax(~np.isfinite(array.reshape(len(array), -1)).all(axis=1)))
+    raise FileProblem(f"{name}: it holds NaN or infinity, first at row {row:,}. Remove such rows or repair them.")
+
+
+def _parents(columns: Mapping[str, Array], head: Head, rows: int, first: int) -> Provenance:
+    """Check the provenance that a file claims: every parent must be a row of the source."""
+    try:
+        base, donor, swapped = (numbers(name, columns[name], ndim=2 if name == "swapped" else 1) for name in PARENTS)
+    except (TypeError, ValueError) as error:
+        raise FileProblem(f"provenance: {error}") from error
+    kinds = (base.dtype.kind, donor.dtype.kind, swapped.dtype.kind)
+    if {len(base), len(donor), len(swapped)} != {rows} or kinds != ("i", "i", "b"):
         raise FileProblem("provenance: expected whole numbers base and donor and booleans swapped, one for each row.")
-    return Recording(checked, head, Provenance(*parents))
+    if head.factors is not None and swapped.shape[1] != len(head.factors.names):
+        raise FileProblem(
+            f"provenance: swapped has {swapped.shape[1]} nodes, and the factors have {len(head.factors.names)}."
+        )
+    most = np.iinfo(np.int64).max if head.source_rows is None else head.source_rows - 1
+    for name, parent in (("base", base), ("donor", donor)):
+        outside = (parent < 0) | (parent > most)
+        if outside.any():
+            row = int(outside.argmax())
+            bound = "" if head.source_rows is None else f"; the source has {head.source_rows:,} rows"
+            raise FileProblem(
+                f"provenance: {name} of row {first + row:,} is {int(parent[row])}, which is no row of the source"
+                f"{bound}. The file is damaged."
+            )
+    return Provenance(base, donor, swapped)
 
 
-def joined(parts: Iterable[Recording]) -> Recording:
+def joined(pieces: Iterable[Recording]) -> Recording:
     """Join recordings of one shape row after row, under the head of the first."""
-    every = list(parts)
+    every = list(pieces)
     if len(every) == 1:
         return every[0]
-    columns = [part.columns() for part in every]
-    return trusted({name: np.concatenate([part[name] for part in columns]) for name in columns[0]}, every[0].head)
+    columns = [piece.columns() for piece in every]
+    return trusted({name: np.concatenate([found[name] for found in columns]) for name in columns[0]}, every[0].head)

@@ -1,12 +1,12 @@
-"""A file that has been looked at but not yet read, and the one place where readers' failures become words."""
+"""A file that has been looked at but not yet read."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from counterpoint.core.factors import Factorization
 from counterpoint.core.require import require_count
-from counterpoint.files.blocks import Blocks
+from counterpoint.files.cutting import Pieces
+from counterpoint.files.foreign import named
 from counterpoint.files.recording import Columns, FileProblem, Head, Recording, assembled, joined
 
 ROWS = 65536  # in a piece, unless told otherwise
@@ -18,10 +18,12 @@ class Scan:
 
     Attributes:
         path: the file, as it was named.
-        format: ``parquet``, ``npz``, ``d4rl``, ``robomimic`` or ``minari``.
+        format: the name of its format, such as ``parquet``.
         rows: how many transitions it holds.
         head: what it says about all of them.
         columns: iterates over its columns as they are in the file, unchecked, about so many rows at a time.
+        keys: the observation keys that were chosen as the state, if any were.
+        episodes: returns the largest episode number, where a format knows it without reading every column.
     """
 
     path: str
@@ -29,11 +31,24 @@ class Scan:
     rows: int
     head: Head
     columns: Callable[[int], Iterator[Columns]]
+    keys: tuple[str, ...] | None = None
+    episodes: Callable[[], int | None] | None = None
 
     @property
     def factors(self) -> Factorization | None:
         """How columns split into factors, or None if the file does not say."""
         return self.head.factors
+
+    @property
+    def observation_keys(self) -> dict[str, Sequence[int]]:
+        """The state columns of each observation key of the file, or of the file that it was made from."""
+        remembered = self.head.notes.get("keys")
+        if isinstance(remembered, dict) and remembered:
+            return remembered
+        if self.factors is None:
+            return {}
+        goal = {"achieved_goal": self.factors.derived} if self.factors.derived else {}
+        return {**self.factors.state, **goal}
 
     def pieces(self, rows: int = ROWS) -> Iterator[Recording]:
         """Iterate over the file, ``rows`` rows at a time (the last piece may be shorter).
@@ -42,13 +57,13 @@ class Scan:
         """
         require_count("rows", rows)
         rows, count = min(rows, max(1, self.rows)), 0
-        blocks = Blocks(rows)
-        with reading(self.path):
+        pieces = Pieces(rows)
+        with named(self.path):
             for columns in self.columns(min(rows, ROWS)):
-                part = assembled(columns, self.head)
-                count += len(part)
-                yield from blocks.push(part)
-            yield from blocks.rest()
+                found = assembled(columns, self.head, first=count)
+                count += len(found)
+                yield from pieces.push(found)
+            yield from pieces.rest()
             if count != self.rows:
                 raise FileProblem(f"it promises {self.rows:,} rows and holds {count:,}; it is damaged or incomplete.")
 
@@ -59,22 +74,15 @@ class Scan:
             raise FileProblem(f"{self.path}: it holds no transitions.")
         return joined(pieces)
 
-
-@contextmanager
-def reading(path: str) -> Iterator[None]:
-    """Turn whatever a reader stumbles over into a ``FileProblem`` that names the file.
-
-    Damaged files make the libraries that read them fail in many ways (Minari by assertions, HDF5 by
-    ``KeyError``, ``RuntimeError`` or ``OSError``), so everything is caught, except for a missing library.
-    """
-    try:
-        yield
-    except ImportError:
-        raise
-    except FileProblem as error:
-        raise FileProblem(str(error) if str(error).startswith(path) else f"{path}: {error}") from error
-    except MemoryError as error:
-        raise FileProblem(f"{path}: it does not fit into memory. Read it in pieces.") from error
-    except Exception as error:
-        words = str(error).strip() or type(error).__name__
-        raise FileProblem(f"{path}: it is damaged, incomplete, or not what its name says: {words}") from error
+    def last_episode(self) -> int | None:
+        """Return the largest episode number, or None if the file has no episodes."""
+        with named(self.path):
+            if self.episodes is not None:
+                return self.episodes()
+            largest: int | None = None
+            for columns in self.columns(ROWS):
+                if "episode" not in columns:
+                    return None
+                found = int(columns["episode"].max(initial=-1))
+                largest = found if largest is None else max(largest, found)
+            return largest

@@ -18,12 +18,12 @@ Shapes: TypeAlias = tuple[tuple[str, tuple[int, ...]], ...]  # of each part, wit
 ACHIEVED = "achieved_goal"  # what Gymnasium calls the part that is computed from the others
 
 
-def parts(tree: Any, name: str = "") -> Iterator[tuple[str, Array]]:
+def leaves(tree: Any, name: str = "") -> Iterator[tuple[str, Array]]:
     """Iterate over the named arrays of a tree; a tree that is one array has one part without a name.
 
     Example:
         >>> import numpy as np
-        >>> [name for name, _ in parts({"hand": np.zeros((5, 2)), "goal": {"cup": np.zeros((5, 3))}})]
+        >>> [name for name, _ in leaves({"hand": np.zeros((5, 2)), "goal": {"cup": np.zeros((5, 3))}})]
         ['hand', 'goal/cup']
     """
     if isinstance(tree, tuple):
@@ -32,7 +32,7 @@ def parts(tree: Any, name: str = "") -> Iterator[tuple[str, Array]]:
         yield name, np.asarray(tree)
         return
     for key, part in tree.items():
-        yield from parts(part, f"{name}/{key}" if name else str(key))
+        yield from leaves(part, f"{name}/{key}" if name else str(key))
 
 
 def chosen(named: Mapping[str, Any], keys: Iterable[str] | None) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def chosen(named: Mapping[str, Any], keys: Iterable[str] | None) -> dict[str, An
     keys = list(keys)
     unknown = [key for key in keys if key not in named]
     if unknown or not keys:
-        raise FileProblem(f"keys: there is no part {listed(unknown) or 'to take'}; there are {listed(list(named))}.")
+        raise FileProblem(f"keys: there is no part {listed(unknown) or 'named'}; there are {listed(list(named))}.")
     return {key: named[key] for key in keys}
 
 
@@ -107,7 +107,10 @@ def _columns(name: str, array: Array) -> Array:
             f"{name} holds pictures of {' x '.join(map(str, array.shape[1:]))}, which cannot be swapped factor by "
             "factor. Name the parts to take instead: keys=[...]."
         )
-    return numbers(name, array.reshape(len(array), -1) if array.size else _no_columns(array), ndim=2)
+    try:
+        return numbers(name, array.reshape(len(array), -1) if array.size else _no_columns(array), ndim=2)
+    except (TypeError, ValueError) as error:
+        raise FileProblem(str(error)) from error
 
 
 def _no_columns(array: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Writing block by block, whatever the format."""
+"""Writing piece by piece, whatever the format."""
 
 import os
 from collections import deque
@@ -11,21 +11,24 @@ from typing import Any
 
 from counterpoint.core.augment import Counterfactuals
 from counterpoint.core.transitions import Transitions
-from counterpoint.files.blocks import Blocks
-from counterpoint.files.formats import FORMATS, chosen_format, function
-from counterpoint.files.output import Output, output
+from counterpoint.files.cutting import Pieces
+from counterpoint.files.foreign import named
+from counterpoint.files.formats import chosen
+from counterpoint.files.output import Folder, Output
 from counterpoint.files.recording import FileProblem, Head, Recording
 
-BLOCK_ROWS = 131072  # in a block at the most
-BLOCK_BYTES = 64 * 2**20
+PIECE_ROWS = 131072  # in a piece at most
+PIECE_BYTES = 64 * 2**20
 
 
 class Writer:
-    """Takes recordings of any length and hands them on in blocks; made by `writer`."""
+    """Takes recordings of any length and hands them on in pieces; made by `writer`."""
 
-    def __init__(self, file: Output, sink: Callable[..., Any], head: Head, stack: ExitStack) -> None:
-        self._file, self._sink, self._head, self._stack = file, sink, head, stack
-        self._blocks: Blocks | None = None
+    def __init__(
+        self, name: str, target: Output | Folder, stack: ExitStack, sink: Callable[..., Any], head: Head
+    ) -> None:
+        self._name, self._target, self._stack, self._sink, self._head = name, target, stack, sink, head
+        self._pieces: Pieces | None = None
         self._layout: dict[str, tuple[Any, ...]] = {}
         self._put: Callable[[Recording], object] | None = None
         self.notes: dict[str, Any] = {}  # to be added to those of the head, at any time until the end
@@ -37,39 +40,41 @@ class Writer:
         if not len(recording):
             return
         layout = {name: (array.dtype, *array.shape[1:]) for name, array in recording.columns().items()}
-        blocks = self._blocks or self._start(recording, layout)
+        pieces = self._pieces or self._start(recording, layout)
         if layout != self._layout:
             wrong = sorted({name for name, _ in set(layout.items()) ^ set(self._layout.items())})
             raise ValueError(
                 f"append: the columns {', '.join(wrong)} differ in presence, width or dtype from the first rows."
             )
-        for block in blocks.push(recording):
-            self._write(block)
+        for piece in pieces.push(recording):
+            self._write(piece)
         self.rows += len(recording)
 
     def finish(self) -> None:
         """Write what is left."""
-        if self._blocks is None:
+        if self._pieces is None:
             raise FileProblem("nothing to write: no transitions were appended.")
-        for block in self._blocks.rest():
-            self._write(block)
+        for piece in self._pieces.rest():
+            self._write(piece)
 
     def _final_head(self) -> Head:
         return replace(self._head, notes={**self._head.notes, **self.notes})
 
-    def _start(self, recording: Recording, layout: dict[str, tuple[Any, ...]]) -> Blocks:
+    def _start(self, recording: Recording, layout: dict[str, tuple[Any, ...]]) -> Pieces:
         if self._head.factors is not None:
             data = recording.transitions
             self._head.factors.require_widths(data.state.shape[1], data.action.shape[1])
         width = sum(array.nbytes for array in recording.columns().values()) // len(recording)
-        self._layout, self._blocks = layout, Blocks(max(1, min(BLOCK_ROWS, BLOCK_BYTES // max(1, width))))
-        return self._blocks
+        self._layout, self._pieces = layout, Pieces(max(1, min(PIECE_ROWS, PIECE_BYTES // max(1, width))))
+        return self._pieces
 
-    def _write(self, block: Recording) -> None:
-        if self._put is None:
-            self._put = self._stack.enter_context(self._sink(self._file, block, self._final_head))
-        self._put(block)
-        self._file.require_written()
+    def _write(self, piece: Recording) -> None:
+        with named(self._name):
+            if self._put is None:
+                self._put = self._stack.enter_context(self._sink(self._target, piece, self._final_head))
+            self._put(piece)
+        if isinstance(self._target, Output):
+            self._target.require_written()
 
 
 @contextmanager
@@ -89,8 +94,8 @@ def behind(append: Callable[[Recording], object], most: int = 2) -> Iterator[Cal
 
     with ThreadPoolExecutor(1, "counterpoint-writer") as pool:
         yield put
-        for part in waiting:
-            part.result()
+        for late in waiting:
+            late.result()
 
 
 @contextmanager
@@ -102,10 +107,10 @@ def writer(
     force: bool = False,
     folder: Path | None = None,
 ) -> Iterator[Writer]:
-    """Open a file to be written piece by piece; it appears, complete, at the end of the block.
+    """Open a file to be written piece by piece; it appears when it is complete, at the end of the `with` block.
 
     Args:
-        path: the output; its suffix chooses the format.
+        path: the output; its suffix or prefix chooses the format.
         head: what the file shall say about all of its rows.
         format: as for `write`.
         force: replace a file that exists.
@@ -123,8 +128,12 @@ def writer(
         ...     len(read(f"{folder}/data.npz"))
         15
     """
-    sink = function(FORMATS[chosen_format(path, format)].sink)
-    with output(Path(path), force=force, folder=folder) as file, ExitStack() as stack:
-        out = Writer(file, sink, head or Head(), stack)
+    kind = chosen(path, format)
+    sink = kind.function(kind.sink)
+    name = os.fspath(path)
+    with kind.output(name, force=force, folder=folder) as target, ExitStack() as stack:
+        out = Writer(name, target, stack, sink, head or Head())
         yield out
-        out.finish()
+        with named(name):
+            out.finish()
+            stack.close()

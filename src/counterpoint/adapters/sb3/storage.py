@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from counterpoint.core.arrays import Array, listed
+from counterpoint.files.foreign import foreign, named
 from counterpoint.files.npz import read_arrays
 from counterpoint.files.output import output
 from counterpoint.files.recording import FileProblem
-from counterpoint.files.scanning import reading
 from counterpoint.replay import CounterfactualRows
 
 COUNTERFACTUAL = "counterfactual_"  # begins the names of that half's arrays in a file
@@ -47,7 +47,7 @@ def load(path: str | os.PathLike[str], real: Mapping[str, Array], rows: Counterf
     """
     if not Path(path).is_file():
         raise FileNotFoundError(f"{path}: there is no such file.")
-    with reading(str(path)):
+    with named(str(path)), foreign():
         stored = read_arrays(Path(path))
         room, *places = (int(value) for value in stored.pop(PLACES))
         mine = [name for name in stored if name.startswith(COUNTERFACTUAL)]

@@ -1,4 +1,4 @@
-"""Cutting rows that come in parts of any length into blocks of one length."""
+"""Cutting rows that come in any lengths into pieces of one length."""
 
 import os
 from collections.abc import Iterator
@@ -8,19 +8,19 @@ import numpy as np
 from counterpoint.files.recording import FileProblem, Recording, trusted
 
 
-class Blocks:
-    """Cuts recordings that are pushed into blocks of so many rows; whole blocks pass without a copy."""
+class Pieces:
+    """Cuts the recordings that are pushed into pieces of so many rows; whole pieces pass without a copy."""
 
     def __init__(self, rows: int) -> None:
         self.rows = rows
         self._room: Recording | None = None
         self._filled = 0
 
-    def push(self, part: Recording) -> Iterator[Recording]:
-        """Take a part of any length; yield the blocks that are now full."""
+    def push(self, recording: Recording) -> Iterator[Recording]:
+        """Take a recording of any length; yield the pieces that are now full."""
         start = 0
-        while start < len(part):
-            piece = part[start : start + self.rows - self._filled]
+        while start < len(recording):
+            piece = recording[start : start + self.rows - self._filled]
             start += len(piece)
             if len(piece) == self.rows:
                 yield piece
@@ -30,7 +30,7 @@ class Blocks:
                 yield from self.rest()
 
     def _keep(self, piece: Recording) -> None:
-        """Copy a piece behind what waits for a full block."""
+        """Copy rows behind those that wait for a full piece."""
         columns = piece.columns()
         if self._room is None:
             require_memory(self.rows * sum(array.nbytes for array in columns.values()) // len(piece))
@@ -42,17 +42,17 @@ class Blocks:
         self._filled = stop
 
     def rest(self) -> Iterator[Recording]:
-        """Yield what waits for a full block, if anything does."""
+        """Yield the rows that wait for a full piece, if there are any."""
         if self._room is not None:
-            block, self._room, self._filled = self._room[: self._filled], None, 0
-            yield block
+            piece, self._room, self._filled = self._room[: self._filled], None, 0
+            yield piece
 
 
 def require_memory(size: int) -> None:
     """Raise unless so many bytes could fit into this machine's memory."""
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # not every system tells
+    except (AttributeError, ValueError, OSError):  # not every system says
         return
     if size > memory:
         raise FileProblem(

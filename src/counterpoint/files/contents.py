@@ -7,8 +7,9 @@ import numpy as np
 
 from counterpoint.core.arrays import Array, Floats, Ints
 from counterpoint.core.transitions import REQUIRED
+from counterpoint.files.foreign import named
 from counterpoint.files.recording import FileProblem
-from counterpoint.files.scanning import ROWS, Scan, reading
+from counterpoint.files.scanning import ROWS, Scan
 
 SUMMED = ("state", "action", "reward", "next_state", "noise")
 
@@ -34,7 +35,7 @@ class Span:
 
 
 @dataclass(frozen=True, eq=False)
-class Summary:
+class Contents:
     """What a file holds.
 
     Attributes:
@@ -57,7 +58,7 @@ class Summary:
         return sum(int(span.bad.sum()) for span in self.spans.values())
 
 
-def summarise(scan: Scan, progress: Callable[[int], object] | None = None) -> Summary:
+def contents(scan: Scan, progress: Callable[[int], object] | None = None) -> Contents:
     """Look at every row of a file.
 
     Args:
@@ -70,7 +71,7 @@ def summarise(scan: Scan, progress: Callable[[int], object] | None = None) -> Su
     rows = terminals = made = 0
     spans: dict[str, Span] = {}
     runs = _Runs()
-    with reading(scan.path):
+    with named(scan.path):
         for columns in scan.columns(ROWS):
             missing = [name for name in REQUIRED if name not in columns]
             if missing:
@@ -84,7 +85,7 @@ def summarise(scan: Scan, progress: Callable[[int], object] | None = None) -> Su
             runs.push(columns.get("episode"))
             if progress is not None:
                 progress(rows)
-    return Summary(rows, spans, terminals, made, runs.lengths())
+    return Contents(rows, spans, terminals, made, runs.lengths())
 
 
 def _span(values: Array) -> Span:

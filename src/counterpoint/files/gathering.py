@@ -1,50 +1,18 @@
-"""From an augmented file to a report, in bounded memory: large files are thinned evenly."""
+"""Real rows and counterfactuals of an augmented file, thinned to what fits into memory, with all parents."""
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from counterpoint.checks import audit
 from counterpoint.core.arrays import Ints
-from counterpoint.core.augment import Augmenter, Counterfactuals
+from counterpoint.core.augment import Counterfactuals
 from counterpoint.core.engine import Funnel
 from counterpoint.core.provenance import Provenance
 from counterpoint.core.transitions import Transitions
-from counterpoint.files import FileProblem, Recording, Scan
-from counterpoint.files.recording import joined
+from counterpoint.files.recording import FileProblem, Recording, joined
+from counterpoint.files.scanning import Scan
 
 MOST_ROWS = 500_000  # of a file that a report looks at, parents of counterfactuals not counted
-
-
-def write(
-    page: str, source: Scan, augmenter: Augmenter, *, step: Any = None, atol: float = 1e-6, draw: Any = None
-) -> Path:
-    """Write a report about an augmented file.
-
-    Args:
-        page: where to write it.
-        source: the file, with real rows and counterfactuals.
-        augmenter: what they were made with.
-        step: a simulator that the counterfactuals are put back into.
-        atol: as for ``counterpoint.checks.audit``.
-        draw: draws a transition.
-    """
-    from counterpoint.report import Extras, write_report  # noqa: PLC0415  (needs Matplotlib)
-
-    data, made = gathered(source)
-    notes, looked = source.head.notes, f"{len(data) + len(made):,} of {source.rows:,}"
-    about = {"file": source.path, "made from": source.head.source, "seed": notes.get("seed"), "rows seen": looked}
-    return write_report(
-        page,
-        data,
-        made,
-        augmenter,
-        rng=np.random.default_rng(0),
-        audit=None if step is None else audit(made, step, atol=atol),
-        extras=Extras(draw=draw, about=about),
-    )
 
 
 def gathered(source: Scan) -> tuple[Transitions, Counterfactuals]:
@@ -60,13 +28,21 @@ def gathered(source: Scan) -> tuple[Transitions, Counterfactuals]:
     rows = real.provenance.base  # rising, as in the file
     base, donor = (np.searchsorted(rows, parent) for parent in (made.provenance.base, made.provenance.donor))
     provenance = Provenance(base, donor, made.provenance.swapped)
-    funnel = Funnel(**source.head.notes.get("funnel", {"accepted": len(made)}))
-    return real.transitions, Counterfactuals(made.transitions, provenance, funnel)
+    return real.transitions, Counterfactuals(made.transitions, provenance, _funnel(source, len(made)))
 
 
-def _joined(parts: Iterator[Recording]) -> Recording | None:
+def _funnel(source: Scan, accepted: int) -> Funnel:
+    """Return what the file says of the proposals behind it."""
+    noted = source.head.notes.get("funnel", {"accepted": accepted})
+    try:
+        return Funnel(**{str(name): int(count) for name, count in noted.items()})
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
+        raise FileProblem(f"{source.path}: the funnel in its header is malformed; the file is damaged.") from error
+
+
+def _joined(pieces: Iterator[Recording]) -> Recording | None:
     """Join recordings; None if there are none."""
-    every = list(parts)
+    every = list(pieces)
     return joined(every) if every else None
 
 
