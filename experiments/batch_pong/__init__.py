@@ -1,6 +1,7 @@
 """Batch RL on Pong: Table 1 of the paper and its extended table, with today's peers and the share of true rows.
 
     python -m experiments.batch_pong run --preset laptop [--arms real,3C-ours] [--sizes 25] [--processes 2]
+    python -m experiments.batch_pong run --preset rows     # only what the world says of the rows of all arms
     python -m experiments.batch_pong report
 
 A scripted player at noise 0.5 records a dataset. Each arm adds rows to it, and the same TD3 is trained on the result,

@@ -53,7 +53,7 @@ class Run(NamedTuple):
     size: int  # thousands of rows
     arm: str
     seed: int
-    success: float  # percent, the mean of the last evaluations
+    success: float  # percent, the mean of the last evaluations; NaN if no agent was trained
     origins: dict[str, rows.Row]  # what the world says of added rows
 
 
@@ -65,16 +65,20 @@ def finished(folder: Path) -> list[Run]:
         config, source = head["config"], head["config"]["source"]
         played = [line["success"] for line in lines if "success" in line]
         origins = {line["origin"]: line for line in lines if "origin" in line}
-        success = 100.0 * float(np.mean(played[-LAST:]))
+        success = 100.0 * float(np.mean(played[-LAST:])) if played else np.nan
         found.append(Run(source["rows"] // 1000, config["arm"], source["seed"], success, origins))
     return found
 
 
 def write(folder: Path, *, docs: Path = pages.DOCS) -> None:
-    """Write ``batch.png``, and the tables into ``batch.md`` between its two marks; print them too."""
+    """Write ``batch.png``, and the tables into ``batch.md`` between its two marks; print them too.
+
+    What the world says of added rows comes from runs with and without an agent: preset ``rows`` has none.
+    """
     found = finished(folder)
     if not found:
         raise SystemExit(f"{folder}: there are no finished runs to report on.")
+    judged = {(run.size, run.arm, run.seed): run for run in [*finished(folder.parent / "rows"), *found]}
     draw(found, docs / "batch.png")
     parts = [
         "![Success against the number of real rows](batch.png)",
@@ -82,7 +86,7 @@ def write(folder: Path, *, docs: Path = pages.DOCS) -> None:
         pages.table(("claim", "arms", "rows", "published", "ours", "seeds above"), list(_claims(found))),
         pages.table(
             ("rows", "arm", "origin", "added", "confirmed to the bit", "near", "median distance", "reward right"),
-            list(_truth(found)),
+            list(_truth(list(judged.values()))),
         ),
     ]
     pages.fill(docs / "batch.md", "\n\n".join(parts))

@@ -56,6 +56,7 @@ _TINY = Config(
 PRESETS: dict[str, tuple[tuple[str, ...], tuple[int, ...], int, Config]] = {
     "smoke": (("real", "3C-exact", "mbpo", "3D-diffusion", "3C1M-ours"), (3_000,), 1, _TINY),
     "laptop": (FIRST, (25_000, 50_000, 100_000), 3, Config(updates=100_000, games=50)),
+    "rows": (ARMS, (25_000, 50_000, 100_000), 3, Config(updates=0)),  # what the world says, without any agent
     "paper": (ARMS, (25_000, 50_000, 75_000, 100_000, 150_000, 250_000), 10, Config()),
 }
 
@@ -82,6 +83,8 @@ def work(config: Config, write: rows.Write) -> None:
         write(step=0, origin=origin, made=len(part), **judged(part, source.world, usual), **scores)
     if config.arm.endswith("ours"):
         write(step=0, **data.ours(source)[1])
+    if not config.updates:
+        return
     enlarged = data.enlarged(source, made)
     player = agent(enlarged, seed=source.seed, batch_size=config.batch_size, width=config.width)
     for update in range(config.evaluate_every, config.updates + 1, config.evaluate_every):

@@ -214,7 +214,7 @@ def written(folder, arm, size, seed, success):
         if arm != "real":
             told = {"confirmed": 0.9, "near": 0.95, "distance": 0.01, "reward_right": 0.99}
             write(step=0, origin="counterfactual", made=3000 * size, **told)
-        for step in range(1000, 31_000, 1000):
+        for step in range(1000, 31_000, 1000) if success is not None else ():
             write(step=step, success=0.0 if step <= 10_000 else success)
 
 
@@ -225,6 +225,7 @@ def test_the_report_puts_ours_beside_theirs(tmp_path, capsys):
         written(tmp_path / "runs", "real", 50, seed, 0.3)
         written(tmp_path / "runs", "3C-exact", 25, seed, 0.4 + 0.1 * seed)
     (tmp_path / "batch.md").write_text(f"# Words\n{pages.BEGIN}\nold\n{pages.END}\nmore words\n")
+    written(tmp_path / "rows", "3C-ours", 50, 0, None)
     report.write(tmp_path / "runs", docs=tmp_path)
     page = (tmp_path / "batch.md").read_text()
     assert "| 25k | real | 2 | 13.2 | 20.0 ± 0.0 | 20.0, 20.0 |" in page
@@ -232,6 +233,8 @@ def test_the_report_puts_ours_beside_theirs(tmp_path, capsys):
     assert "| 3C-exact − real | 25k | +27.7 | +25.0 ± 3.4 | 2 of 2 |" in page
     assert "| 3C-exact − real(2N) | 25k | +18.1 | +15.0 ± 3.4 | 2 of 2 |" in page
     assert "| 25k | 3C-exact | counterfactual | 75,000 | 90.00% | 95.00% | 0.010 | 99.00% |" in page
+    assert "| 50k | 3C-ours | counterfactual | 150,000 | 90.00%" in page
+    assert "| 50k | 3C-ours | 1 |" not in page
     assert (tmp_path / "batch.png").stat().st_size > 1000
     assert "old" not in page
     capsys.readouterr()
