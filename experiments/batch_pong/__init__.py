@@ -1,6 +1,7 @@
 """Batch RL on Pong: Table 1 of the paper and its extended table, with today's peers and the share of true rows.
 
     python -m experiments.batch_pong run --preset laptop [--arms real,3C-ours] [--sizes 25] [--processes 2]
+    python -m experiments.batch_pong run --preset pilot    # other seeds, to choose the number of updates by
     python -m experiments.batch_pong run --preset rows     # only what the world says of the rows of all arms
     python -m experiments.batch_pong report
 
@@ -24,8 +25,9 @@ Differences from the paper's code:
 1. The world is our Pong: closed-form rules of the same game, states that are not clipped (the original's observation
    hides the speed of every serve), and a scripted player that wins as often as theirs (59% and 60% at noise 0.5).
 2. Episodes have 250 steps, as in the code that made the published table; the paper says 150.
-3. TD3 is that of Stable-Baselines3, with the delayed updates and the target actor of TD3, as the paper says. In the
-   original code both were switched off by a counter that never moved.
+3. TD3 is that of Stable-Baselines3. Actor and targets are updated at every step: a delay of 2 was configured in the
+   original code, too, but a counter that never moved switched it off. Target actions come from the target actor, and the
+   actor climbs the first critic, as in TD3; there it was the actor itself and the smaller critic.
 4. Actions are stored as the world takes them; the original stored them unclipped.
 5. Counterfactuals are distinct, and none equals a parent.
 6. Networks see standardised columns. The ensemble predicts changes, as MBPO's does, and its best epoch is kept; the

@@ -36,7 +36,7 @@ class BatchTD3(TD3):
         self.critic_target = Bounded(self.policy.critic_target)  # type: ignore[assignment]
 
 
-def agent(data: Transitions, *, seed: int, batch_size: int = 1000, width: int = 128) -> BatchTD3:
+def agent(data: Transitions, *, seed: int, batch_size: int = 1000, width: int = 128, policy_delay: int = 1) -> BatchTD3:
     """Return an agent whose replay buffer holds ``data``, all of it and nothing else."""
     made = BatchTD3(
         "MlpPolicy",
@@ -45,6 +45,7 @@ def agent(data: Transitions, *, seed: int, batch_size: int = 1000, width: int = 
         buffer_size=len(data),
         batch_size=batch_size,
         gamma=0.98,
+        policy_delay=policy_delay,
         policy_kwargs={"net_arch": [width, width], "optimizer_kwargs": {"fused": True}},
         seed=seed,
         device="cpu",
