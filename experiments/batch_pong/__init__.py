@@ -26,8 +26,8 @@ Differences from the paper's code:
    hides the speed of every serve), and a scripted player that wins as often as theirs (59% and 60% at noise 0.5).
 2. Episodes have 250 steps, as in the code that made the published table; the paper says 150.
 3. TD3 is that of Stable-Baselines3. Actor and targets are updated at every step: a delay of 2 was configured in the
-   original code, too, but a counter that never moved switched it off. Target actions come from the target actor, and the
-   actor climbs the first critic, as in TD3; there it was the actor itself and the smaller critic.
+   original code, too, but a counter that never moved switched it off. Target actions come from the target actor, and
+   the actor climbs the first critic, as in TD3; there it was the actor itself and the smaller critic.
 4. Actions are stored as the world takes them; the original stored them unclipped.
 5. Counterfactuals are distinct, and none equals a parent.
 6. Networks see standardised columns. The ensemble predicts changes, as MBPO's does, and its best epoch is kept; the
