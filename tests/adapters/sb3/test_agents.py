@@ -8,10 +8,12 @@ pytest.importorskip("stable_baselines3")
 import torch
 from stable_baselines3 import DDPG, DQN, SAC, TD3
 from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecNormalize
 
-from counterpoint.adapters.sb3 import CodaReplayBuffer
+from counterpoint.adapters.sb3 import CodaHerReplayBuffer, CodaReplayBuffer, FutureActual, LogCounterfactuals
 from counterpoint.checks import audit
 from counterpoint.replay import Mixing, Rollouts
+from tests.adapters.sb3 import goal_environments as goals
 from tests.adapters.sb3.environments import ID, TASK, WORLD, Slider, Steps, coda, filled, slider_coda, small, td3
 
 
@@ -107,3 +109,34 @@ def test_sbx_takes_it():
     agent = sbx.TD3("MlpPolicy", ID, **small(), replay_buffer_class=CodaReplayBuffer, replay_buffer_kwargs=coda())
     agent.learn(250)
     assert agent.replay_buffer.counterfactual.rounds == 2
+
+
+def goal_agent(kind, env, **more):
+    wiring = {"replay_buffer_class": CodaHerReplayBuffer, "replay_buffer_kwargs": {**goals.settings(), **more}}
+    return kind("MultiInputPolicy", env, **small(), **wiring)
+
+
+@pytest.mark.parametrize("kind", [DDPG, TD3, SAC, "TQC"])
+def test_goal_agents_train_with_hindsight_and_counterfactuals(kind, tmp_path):
+    kind = pytest.importorskip("sb3_contrib").TQC if kind == "TQC" else kind
+    strategy = FutureActual(2, 2, future_until=150)
+    agent = goal_agent(kind, goals.make(), goal_selection_strategy=strategy).learn(250, callback=LogCounterfactuals())
+    buffer = agent.replay_buffer
+    assert buffer.counterfactual.rounds == 5
+    assert 0 < buffer.counterfactual.share <= 0.75
+    assert audit(buffer.counterfactual_transitions(), goals.step, atol=1e-6).confirmed == 1
+    agent.save_replay_buffer(tmp_path / "buffer")
+    other = goal_agent(kind, goals.make())
+    other.load_replay_buffer(tmp_path / "buffer")
+    other.learn(30, reset_num_timesteps=False)
+    assert other.replay_buffer.counterfactual.added == 280
+
+
+def test_goal_agents_train_in_several_environments_at_once():
+    agent = goal_agent(SAC, VecNormalize(make_vec_env(goals.make, 4, seed=0))).learn(400)
+    assert agent.replay_buffer.counterfactual.rounds == 8
+    log = LogCounterfactuals()
+    log.init_callback(agent)
+    log.on_step()
+    assert agent.logger.name_to_value["counterfactual/share"] == agent.replay_buffer.counterfactual.share > 0
+    assert -1 <= agent.logger.name_to_value["counterfactual/reward_mean"] <= 0

@@ -89,7 +89,8 @@ class CodaReplayBuffer(ReplayBuffer):
         if not isinstance(observation_space, spaces.Box) or len(observation_space.shape) != 1:
             raise TypeError(
                 f"observation_space: expected a flat Box, whose columns are split into factors, got "
-                f"{observation_space}. gymnasium.wrappers.FlattenObservation makes one."
+                f"{observation_space}. For goal environments there is CodaHerReplayBuffer; for other dicts, "
+                "gymnasium.wrappers.FlattenObservation makes one."
             )
         doors.require_action_space(action_space)
         super().__init__(buffer_size, observation_space, action_space, **given)
