@@ -140,3 +140,18 @@ def test_goal_agents_train_in_several_environments_at_once():
     log.on_step()
     assert agent.logger.name_to_value["counterfactual/share"] == agent.replay_buffer.counterfactual.share > 0
     assert -1 <= agent.logger.name_to_value["counterfactual/reward_mean"] <= 0
+
+
+def test_the_example_with_a_robot_is_wired_up():
+    """The example at a hundredth of its size: its keywords fit, and the rows are those of the robot's observation."""
+    pytest.importorskip("gymnasium_robotics")
+    import gymnasium
+
+    from examples import her_sb3
+
+    wiring = {"replay_buffer_class": CodaHerReplayBuffer, "replay_buffer_kwargs": dict(her_sb3.coda)}
+    env = gymnasium.make("counterpoint/FetchPushDisentangled-v0")
+    agent = SAC("MultiInputPolicy", env, **{**small(), "learning_starts": 300}, **wiring).learn(310)
+    rows = agent.replay_buffer.counterfactual_transitions()
+    assert rows.state.shape[1] == 22
+    assert agent.replay_buffer.achieved.which == (10, 11, 12)
