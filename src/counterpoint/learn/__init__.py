@@ -20,6 +20,7 @@ except ImportError as error:
 from counterpoint.learn.calibration.calibrate import calibrate
 from counterpoint.learn.calibration.verdict import Calibration
 from counterpoint.learn.estimators.action_influence import ActionInfluence
+from counterpoint.learn.estimators.distilled_likelihood import DistilledLikelihood
 from counterpoint.learn.estimators.dynamics_ensemble import DynamicsEnsemble
 from counterpoint.learn.estimators.estimator import Estimator, NetworkEstimator
 from counterpoint.learn.estimators.input_gradient import InputGradient
@@ -34,6 +35,7 @@ from counterpoint.learn.training.fitting import History
 __all__ = [
     "ActionInfluence",
     "Calibration",
+    "DistilledLikelihood",
     "DynamicsEnsemble",
     "Estimator",
     "History",

@@ -6,6 +6,7 @@ from counterpoint.core.arrays import listed
 from counterpoint.core.factors import Factorization
 from counterpoint.files.recording import FileProblem
 from counterpoint.learn.estimators.action_influence import ActionInfluence
+from counterpoint.learn.estimators.distilled_likelihood import DistilledLikelihood
 from counterpoint.learn.estimators.estimator import NetworkEstimator
 from counterpoint.learn.estimators.input_gradient import InputGradient
 from counterpoint.learn.estimators.masked_likelihood import MaskedLikelihood
@@ -19,6 +20,7 @@ _KINDS: tuple[type[NetworkEstimator], ...] = (
     SandyMixture,
     SandyTransformer,
     MaskedLikelihood,
+    DistilledLikelihood,
     ResidualAttribution,
     InputGradient,
     ActionInfluence,

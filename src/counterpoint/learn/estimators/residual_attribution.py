@@ -1,6 +1,5 @@
 """ResidualAttribution: what a factor does not do by itself, another one must have caused."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,8 +14,9 @@ from counterpoint.learn.estimators.estimator import NetworkEstimator
 from counterpoint.learn.networks.features import Nodes, Seen
 from counterpoint.learn.networks.typed import TypedMLP
 from counterpoint.learn.training.fitting import History, TrainingTask
+from counterpoint.learn.training.inputs import require_several
 from counterpoint.learn.training.scaling import Rows, ScaledBatch, Scaling
-from counterpoint.learn.training.stages import in_stages
+from counterpoint.learn.training.stages import all_or_nothing, in_stages
 
 _LAYERS = 3  # hidden layers of a model of motion: walls are sharp
 _FINEST = 0.01  # smallest usual residual, in standard deviations of the change; no finer one is believed
@@ -88,11 +88,7 @@ class ResidualAttribution(NetworkEstimator):
             )
 
     def build(self, factors: Factorization, scaling: Scaling) -> nn.Module:  # noqa: D102
-        if factors.n + factors.m < 2:
-            raise ValueError(
-                f"factors: {factors.names[0]!r} is the only one, so there is nothing that could influence it. "
-                "Split the state into the factors that you want to swap."
-            )
+        require_several(factors)
         return Attribution(Nodes(factors, scaling), self.width, self.gate_width)
 
     def train(self, network: "Attribution", task: TrainingTask[ScaledBatch]) -> History:
@@ -111,12 +107,8 @@ class ResidualAttribution(NetworkEstimator):
             return network.motion_loss(batch, models)
 
         trained = nn.ModuleList(network.motion[model] for model in models)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*the best weights are kept")  # without gates they are not
-            history = in_stages(trained, loss, replace(task, name=f"{task.name}: motion"))
-        if history.stopped == "interrupted":
-            raise KeyboardInterrupt(f"{task.name}: interrupted before its gates were trained; nothing is kept.")
-        return history
+        motion = replace(task, name=f"{task.name}: motion")
+        return all_or_nothing(lambda: in_stages(trained, loss, motion), task.name)
 
     def loss(self, network: "Attribution", batch: "Evidence", generator: torch.Generator) -> Tensor:  # noqa: ARG002
         """Return how badly the gates explain a batch of ``Evidence``, and what they cost."""

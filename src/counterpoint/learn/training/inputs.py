@@ -40,6 +40,15 @@ def require_inputs(factors: Factorization, state: object, action: object, next_s
     return arrays
 
 
+def require_several(factors: Factorization) -> None:
+    """Raise unless there are two factors or more, one of which might influence another."""
+    if factors.n + factors.m < 2:
+        raise ValueError(
+            f"factors: {factors.names[0]!r} is the only one, so there is nothing that could influence it. "
+            "Split the state into the factors that you want to swap."
+        )
+
+
 def _require_variety(space: str, values: Array, owner: Ints, factors: Factorization) -> None:
     stuck = [int(column) for column in np.flatnonzero(constant(values) & (owner >= 0))]
     if stuck:

@@ -58,6 +58,16 @@ def in_stages(
     return joined(histories)
 
 
+def all_or_nothing(train: Callable[[], History], name: str) -> History:
+    """Train the first part of what is of no use without the rest: pass a keyboard interrupt on."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*the best weights are kept")  # without the rest they are not
+        history = train()
+    if history.stopped == "interrupted":
+        raise KeyboardInterrupt(f"{name}: interrupted before the last part of its training; nothing is kept.")
+    return history
+
+
 def joined(histories: list[History]) -> History:
     """Return one history of several trainings in a row; the best epoch is that of the last one."""
     last = histories[-1]
