@@ -9,6 +9,7 @@ import torch
 from counterpoint import Factorization, Transitions
 from counterpoint.checks import check_mask_fn
 from counterpoint.learn import MaskedLikelihood, load
+from counterpoint.learn.estimators.masked_likelihood import more_of_the_worst
 from counterpoint.learn.networks.layers import SELF
 from counterpoint.masks import Threshold
 from tests.learn.examples import EDGES, FACTORS, NETWORKS, ONE_WAY, make_data, one_way
@@ -101,7 +102,7 @@ def test_scores_do_not_depend_on_their_company(rng):
     np.testing.assert_allclose(fitted.scores(*many), np.tile(few, (25, 1, 1)), rtol=1e-3, atol=1e-3)
 
 
-def test_bad_rows_are_drawn_again(rng):
+def test_bad_rows_are_drawn_again(rng, monkeypatch):
     """Rows that jumped are a tenth of the data, and most of what is added."""
     data = make_data(rng, rows=600)
     jumped = np.arange(600) % 10 == 0
@@ -109,13 +110,14 @@ def test_bad_rows_are_drawn_again(rng):
     data = data.replace(next_state=after)
     seen = []
 
-    class Watched(MaskedLikelihood):
-        def _with_more_of_the_worst(self, network, task):
-            rows = super()._with_more_of_the_worst(network, task)
-            seen.append((len(task.train), rows, task.train))
-            return rows
+    def watched(network, task, *settings):
+        rows = more_of_the_worst(network, task, *settings)
+        seen.append((len(task.train), rows, task.train))
+        return rows
 
-    Watched(width=8, components=2, draws=4, epochs=8, oversample=0.5).fit(data, FACTORS, rng=rng, progress=False)
+    monkeypatch.setattr("counterpoint.learn.estimators.masked_likelihood.more_of_the_worst", watched)
+    estimator = MaskedLikelihood(width=8, components=2, draws=4, epochs=8, oversample=0.5)
+    estimator.fit(data, FACTORS, rng=rng, progress=False)
     count, rows, train = seen[-1]
     assert len(seen) == 3
     assert len(rows) == 2 * count

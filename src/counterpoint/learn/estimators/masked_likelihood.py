@@ -110,9 +110,9 @@ class MaskedLikelihood(NetworkEstimator):
     def train(self, network: "MaskedNetwork", task: TrainingTask[ScaledBatch]) -> History:
         """Train in stages, the later ones on more of the rows that were predicted badly."""
         network.observe(task.train, task.rng)
-        more = partial(self._with_more_of_the_worst, network, task) if self.oversample else None
+        more = partial(more_of_the_worst, network, task, self.oversample, self.worst) if self.oversample else None
         history = in_stages(network, partial(self.loss, network), task, stages=GENTLE, rows=more)
-        network.tolerance.copy_(_TOLERATED * network.judge(task.validation)[1].mean(1, keepdim=True))
+        network.settle(task.validation)
         rare = min(1.0, max(self.surprise, _FEWEST_RARE / len(task.validation)))  # one odd row alone decides nothing
         network.usual.copy_(network.judge(task.validation)[0].quantile(rare, dim=1))
         return history
@@ -142,20 +142,6 @@ class MaskedLikelihood(NetworkEstimator):
         value = network.target(batch)
         return torch.maximum(expected, full.log_prob(value, network.real) - rest.log_prob(value, network.real))
 
-    def _with_more_of_the_worst(self, network: "MaskedNetwork", task: TrainingTask[ScaledBatch]) -> ScaledBatch:
-        """Return the training rows and, drawn again and again, those with the least usual likelihood.
-
-        Each factor is measured by its own spread of likelihoods, or one that nobody can predict would
-        take all the places.
-        """
-        likelihood, _ = network.judge(task.train)  # (n, B)
-        low, middle, high = likelihood.quantile(torch.tensor([0.25, 0.5, 0.75]), dim=1).unsqueeze(-1)
-        badly = ((middle - likelihood) / (high - low).clamp(min=1e-6)).amax(0)
-        worst = badly.topk(max(1, round(self.worst * len(badly)))).indices.numpy()
-        extra = round(self.oversample / (1.0 - self.oversample) * len(badly))
-        again = torch.from_numpy(task.rng.choice(worst, extra))
-        return task.train[torch.cat([torch.arange(len(badly)), again])]
-
 
 class MaskedNetwork(DensityNetwork):
     """A network of densities that knows, after training, how well it predicts."""
@@ -168,6 +154,14 @@ class MaskedNetwork(DensityNetwork):
         self.register_buffer("usual", torch.full((factors.n,), -torch.inf))
         self.register_buffer("tolerance", torch.zeros(factors.n, 1, self.columns))
 
+    def told(self, batch: ScaledBatch) -> GaussianMixture:
+        """Return the predictions given all sources, (n, B)."""
+        return self.densities(self.network.total(batch))
+
+    def settle(self, validation: ScaledBatch) -> None:
+        """Find out on held-out rows which differences are small against the usual error."""
+        self.tolerance.copy_(_TOLERATED * self.judge(validation)[1].mean(1, keepdim=True))
+
     def judge(self, batch: ScaledBatch) -> tuple[Tensor, Tensor]:
         """Return how likely it was what happened, a logarithm (n, B), and the error of the expectation, (n, B, D)."""
         likelihood, error = [], []
@@ -177,3 +171,26 @@ class MaskedNetwork(DensityNetwork):
                 likelihood.append(found.blurred(self.tolerance).log_prob(value, self.real))
                 error.append((value - found.expectation()).abs())
         return torch.cat(likelihood, dim=1), torch.cat(error, dim=1)
+
+
+def more_of_the_worst(
+    network: MaskedNetwork, task: TrainingTask[ScaledBatch], oversample: float, worst: float = 0.05
+) -> ScaledBatch:
+    """Return the training rows and, drawn again and again, those with the least usual likelihood.
+
+    Each factor is measured by its own spread of likelihoods, or one that nobody can predict would take
+    all the places.
+
+    Args:
+        network: what predicts.
+        task: the training rows.
+        oversample: share of all rows that are drawn again.
+        worst: share of the training rows that these are drawn from.
+    """
+    likelihood, _ = network.judge(task.train)  # (n, B)
+    low, middle, high = likelihood.quantile(torch.tensor([0.25, 0.5, 0.75]), dim=1).unsqueeze(-1)
+    badly = ((middle - likelihood) / (high - low).clamp(min=1e-6)).amax(0)
+    candidates = badly.topk(max(1, round(worst * len(badly)))).indices.numpy()
+    extra = round(oversample / (1.0 - oversample) * len(badly))
+    again = torch.from_numpy(task.rng.choice(candidates, extra))
+    return task.train[torch.cat([torch.arange(len(badly)), again])]
