@@ -80,7 +80,8 @@ class Recipe:
         """How many proposals to hold at a time."""
         row = sum(array.nbytes // max(1, len(data)) for _, array in data.columns())
         mask = self.factors.n * (self.factors.n + self.factors.m)
-        return int(np.clip(CHUNK_BYTES // (row + mask + 1), 1024, 65536))
+        most = getattr(self.mask_fn, "rows_at_once", 65536)  # a mask that simulates says how many
+        return int(np.clip(CHUNK_BYTES // (row + mask + 1), min(1024, most), most))
 
 
 class Sources:

@@ -1,0 +1,94 @@
+"""The exact local mask of a MuJoCo environment, from the simulator's own contacts."""
+
+from typing import Any
+
+import numpy as np
+
+from counterpoint.adapters.mujoco.contacts import exactness
+from counterpoint.adapters.mujoco.rows import known_ties
+from counterpoint.adapters.mujoco.workers import Bench, Progress
+from counterpoint.core.arrays import Bools, Floats
+from counterpoint.core.factors import Factorization
+
+
+class Islands:
+    """A mask: trees that shared a contact island in some substep influenced each other, and no others did.
+
+    Rows as they were recorded carry their islands with them. Swapped rows are put into the simulator and stepped,
+    which costs as much as simulating them.
+
+    Args:
+        env: the environment, or a function that makes it. It is used up: reset it before you go on with it.
+        factors: how columns split into factors, if not as `factorization` proposes.
+        workers: processes; as many as there are processors by default. Few rows are done without any.
+        progress: called with the number of rows simulated, for each call.
+
+    Attributes:
+        exact: whether islands tell the whole story in this model, up to rounding.
+        remarks: what else can carry an influence, a sentence each; and what the environment's own code reads.
+
+    Example:
+        >>> import gymnasium
+        >>> import numpy as np
+        >>> import counterpoint.worlds.fetch  # registers the environment
+        >>> from counterpoint.adapters.mujoco import collect
+        >>> env = gymnasium.make("counterpoint/FetchPushDisentangled-v0")
+        >>> data = collect(env, None, 10, rng=np.random.default_rng(0))
+        >>> Islands(env)(data.state, data.action, data.noise)[0].astype(int)  # the gripper is in the air
+        array([[1, 0, 0],
+               [0, 1, 0],
+               [0, 0, 1],
+               [1, 0, 0]])
+    """
+
+    uses_noise = True
+    rows_at_once = 500  # proposals are simulated: not many more than are needed
+
+    def __init__(
+        self,
+        env: Any,
+        factors: Factorization | None = None,
+        *,
+        workers: int | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.bench, self.progress = Bench(env, workers), progress
+        inside = self.bench.inside
+        self.factors = inside.factors if factors is None else factors
+        self.exact, remarks = exactness(inside.way.model)
+        read = [
+            f"the environment's own code lets {inside.bodies.names[source]} influence {inside.bodies.names[target]}"
+            for source, target in np.argwhere(inside.trial.reading)
+        ]
+        self.remarks = (*inside.bodies.joined, *read, *remarks)
+        self._place = inside.factor_of(self.factors)
+        self._always = self._standing()
+
+    def __call__(self, state: Floats, action: Floats, noise: Floats, /) -> Bools:
+        """Return who influenced whom, (B, N, n)."""
+        noise = np.asarray(noise)
+        ties, known = known_ties(self.bench.inside, action, noise)
+        new = np.flatnonzero(~known)
+        if len(new):
+            found = self.bench.run(state[new], action[new], noise[new], watch=True, progress=self.progress).ties
+            ties[new] = found
+        mask = np.repeat(self._always[None], len(state), axis=0)
+        for one, first in enumerate(self._place):
+            for two, second in enumerate(self._place):
+                mask[:, first, second] |= ties[:, one, two]
+        return mask
+
+    def close(self) -> None:
+        """End the worker processes."""
+        self.bench.close()
+
+    def _standing(self) -> Bools:
+        """Return the edges that are always there, (N, n): of factors to themselves, of actions, of code that reads."""
+        inside, factors = self.bench.inside, self.factors
+        mask = np.eye(factors.n + factors.m, factors.n, dtype=np.bool_)
+        for index, columns in enumerate(factors.action.values()):
+            for group in np.flatnonzero(inside.drives[list(columns)].any(axis=0)):
+                mask[factors.n + index, self._place[group]] = True
+        for source, target in np.argwhere(inside.trial.reading):
+            mask[self._place[source], self._place[target]] = True
+        return mask

@@ -1,0 +1,178 @@
+"""Find out by trying what a model file does not say: which columns show which tree, and what an action moves."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from counterpoint.adapters.mujoco.access import Access
+from counterpoint.adapters.mujoco.bodies import Bodies
+from counterpoint.adapters.mujoco.contacts import Contacts
+from counterpoint.adapters.mujoco.layout import Layout
+from counterpoint.adapters.mujoco.packing import WHOLE, owners, parts, whole_state
+from counterpoint.core.arrays import Bools, Floats, Ints
+
+PLACES = 6  # states in which everything is tried
+STEPS = 4  # between two of them
+NUDGE = 0.05  # of positions and velocities, metres or radians, and per second
+GENTLE = 1e-3  # the same before a step, which a violent nudge could blow up
+SEEN = 1e-6  # a smaller difference after a step is rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """What was seen while an environment was tried out."""
+
+    states: Floats  # (K, W) whole states along a few random steps, the first after a reset
+    places: Floats  # (P, R) raw columns in some of them
+    nudged: Floats  # (P, groups, R) raw columns after each group alone was moved
+    changing: Bools  # (R,) raw columns that differ along the steps
+    wholes: Floats  # (P, groups + 1, W) whole states while those were seen, the untouched first
+    moved: Bools  # (A, groups) which groups each action column moves
+    reading: Bools  # (groups, groups) source and target: moved without a tie, by the environment's own code
+
+    def rows(self) -> Floats:
+        """Return all raw columns that were seen, a row for each whole state."""
+        return np.concatenate([self.places[:, None], self.nudged], axis=1).reshape(-1, self.places.shape[1])
+
+
+def tried(env: Any, way: Access, bodies: Bodies, shape: Layout) -> Trial:
+    """Try an environment out: a few random steps, and then one nudge at a time. Takes about a second.
+
+    The environment's random numbers are put back; its episode is lost.
+    """
+    rng = np.random.default_rng(0)
+    before = env.unwrapped.np_random
+    shown, _ = env.reset(seed=0)
+    _require_same(shape.raw(shown), shape.raw(way.observe()))
+    env.action_space.seed(0)
+    states, raws = [whole_state(way.model, way.data)], [shape.raw(shown)]
+    for _ in range(PLACES * STEPS):
+        raws.append(shape.raw(env.step(env.action_space.sample())[0]))
+        way.refresh()
+        states.append(whole_state(way.model, way.data))
+    chosen = states[STEPS::STEPS]
+    seen = [list(_nudges(way, bodies, shape, state, rng)) for state in chosen]
+    moved, reading = _steps(env, way, bodies, chosen, rng)
+    env.reset()
+    env.unwrapped.np_random = before
+    return Trial(
+        states=np.array(states),
+        places=np.array([place[0][0] for place in seen]),
+        nudged=np.array([[raw for raw, _ in place[1:]] for place in seen]),
+        changing=(np.array(raws) != raws[0]).any(axis=0),
+        wholes=np.array([[whole for _, whole in place] for place in seen]),
+        moved=moved,
+        reading=reading,
+    )
+
+
+def _require_same(shown: Floats, observed: Floats) -> None:
+    if not np.array_equal(shown, observed):
+        wrong = np.flatnonzero(shown != observed) if shown.shape == observed.shape else shown.shape
+        raise ValueError(
+            f"env: what reset() showed cannot be shown again: columns {wrong} differ. Observation noise or a wrapper "
+            "that remembers is the usual reason: switch it off, or put the wrapper outside of the recorder."
+        )
+
+
+def _nudges(
+    way: Access, bodies: Bodies, shape: Layout, state: Floats, rng: np.random.Generator
+) -> Iterator[tuple[Floats, Floats]]:
+    """Yield raw columns in a state, and after each group alone was moved a little, with the whole states."""
+    for group in (None, *range(len(bodies.names))):
+        whole = state if group is None else nudge(way, bodies, state, group, rng)
+        put(way, whole)
+        yield shape.raw(way.observe()), whole
+
+
+def nudge(way: Access, bodies: Bodies, state: Floats, group: int, rng: np.random.Generator) -> Floats:
+    """Return a state in which one group has other positions, velocities, activations and controls."""
+    other = _shifted(way, bodies, state, group, NUDGE * rng.normal(size=way.model.nv))
+    for own in _entries(way, bodies, group, "QVEL", "ACT", "CTRL"):
+        other[own] += NUDGE * rng.normal(size=len(own))
+    return other
+
+
+def gentle_nudge(way: Access, bodies: Bodies, state: Floats, group: int, rng: np.random.Generator) -> Floats:
+    """Return a state that can still be stepped from: positions moved a little, velocities scaled a little."""
+    other = _shifted(way, bodies, state, group, GENTLE * rng.normal(size=way.model.nv))
+    for own in _entries(way, bodies, group, "QVEL"):
+        other[own] *= 1 + GENTLE * rng.normal(size=len(own))
+    return other
+
+
+def _entries(way: Access, bodies: Bodies, group: int, *names: str) -> Iterator[Ints]:
+    """Yield the entries of a whole state that belong to a group, part by part."""
+    places, owner = parts(way.model), owners(bodies)
+    for name in names:
+        own = np.arange(places[name].start, places[name].stop)
+        yield own[owner[own] == group]
+
+
+def _shifted(way: Access, bodies: Bodies, state: Floats, group: int, by: Floats) -> Floats:
+    """Return a state in which the joints of one group are moved; all other entries keep their bits."""
+    (own,) = _entries(way, bodies, group, "QPOS")
+    other, place = state.copy(), parts(way.model)["QPOS"]
+    qpos = state[place].copy()
+    mujoco.mj_integratePos(way.model, qpos, np.where(bodies.of_dofs() == group, by, 0.0), 1.0)
+    other[own] = qpos[own - place.start]
+    return other
+
+
+def put(way: Access, state: Floats) -> None:
+    """Put a whole state into the simulator, with everything that follows from it."""
+    mujoco.mj_setState(way.model, way.data, state, WHOLE)
+    way.refresh()
+    if way.remembers:
+        way.observe()
+
+
+def _steps(
+    env: Any, way: Access, bodies: Bodies, states: list[Floats], rng: np.random.Generator
+) -> tuple[Bools, Bools]:
+    """Step from nudged states and with nudged actions, and see which groups end up elsewhere without a tie."""
+    groups, columns = len(bodies.names), env.action_space.shape[0]
+    moved, reading = np.zeros((columns, groups), np.bool_), np.zeros((groups, groups), np.bool_)
+    contacts = Contacts(way.data, bodies)
+    for state in states:
+        action = env.action_space.sample()
+        base, free = _stepped(env, way, contacts, state, action)
+        for column in range(columns):
+            other = action.copy()
+            other[column] = rng.uniform(env.action_space.low[column], env.action_space.high[column])
+            ends, ties = _stepped(env, way, contacts, state, other)
+            moved[column] |= _apart(bodies, base, ends) & _alone(free | ties)
+        for group in range(groups):
+            ends, ties = _stepped(env, way, contacts, gentle_nudge(way, bodies, state, group, rng), action)
+            reading[group] |= _apart(bodies, base, ends) & ~_reached(free | ties)[group]
+    return moved, reading
+
+
+def _stepped(env: Any, way: Access, contacts: Contacts, state: Floats, action: Any) -> tuple[Floats, Bools]:
+    put(way, state)
+    with contacts.watched():
+        env.step(action)
+    return np.concatenate([way.data.qvel, way.data.qpos]), contacts.ties()
+
+
+def _apart(bodies: Bodies, one: Floats, two: Floats) -> Bools:
+    """Return which groups differ after a step, (groups,)."""
+    owner = np.concatenate([bodies.of_dofs(), bodies.of_qpos()])
+    far = np.abs(one - two) > SEEN
+    return np.bincount(owner[far], minlength=len(bodies.names)) > 0
+
+
+def _alone(ties: Bools) -> Bools:
+    """Return which groups are tied to no other; what moves these is no push."""
+    return np.asarray(ties.sum(axis=1) == 1)
+
+
+def _reached(ties: Bools) -> Bools:
+    """Return who can reach whom along ties, (groups, groups)."""
+    reach = ties.copy()
+    for _ in range(len(ties)):
+        reach = (reach.astype(np.int64) @ ties.astype(np.int64)) > 0
+    return reach
