@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from counterpoint.core.arrays import Array, Floats, Ints, listed
+from counterpoint.core.arrays import Array, Bools, Floats, Ints, listed
 from counterpoint.core.augment import Counterfactuals
 from counterpoint.core.factors import Factorization
 from counterpoint.core.protocols import Mask, RewardFn, TerminalFn, call_mask, call_reward, call_terminal
@@ -27,6 +27,7 @@ class Audit:
     error: Floats  # (B,) largest absolute difference between stored and simulated next state; of a window, in all of it
     atol: float
     columns: Floats  # (S,) largest difference in each column
+    same: Bools | None = None  # (B,) rows, or windows, that come out to the bit
 
     @property
     def wrong(self) -> Ints:
@@ -38,12 +39,22 @@ class Audit:
         """Share of rows, or of windows, that the simulator confirms."""
         return 1.0 - len(self.wrong) / max(1, len(self.error))
 
+    @property
+    def exact(self) -> float:
+        """Share of rows, or of windows, that come out to the bit."""
+        return float(np.mean(self._same))
+
+    @property
+    def _same(self) -> Bools:
+        return np.asarray(self.error == 0) if self.same is None else self.same
+
     def __add__(self, other: "Audit") -> "Audit":
         """Join the audits of two lots of rows, so that a file can be audited piece by piece: 8 bytes a row are kept."""
         if self.atol != other.atol or self.columns.shape != other.columns.shape:
             raise ValueError("audits add up only if they have the same tolerance and the same columns.")
         error = np.concatenate([self.error, other.error])
-        return Audit(error, self.atol, np.maximum(self.columns, other.columns))
+        same = np.concatenate([self._same, other._same])
+        return Audit(error, self.atol, np.maximum(self.columns, other.columns), same)
 
     def __str__(self) -> str:
         return f"{self.confirmed:.2%} of {len(self.error):,} counterfactuals confirmed, {len(self.wrong):,} wrong"
@@ -92,7 +103,7 @@ def check_terminal_fn(terminal_fn: TerminalFn, data: Transitions) -> None:
         )
 
 
-def audit(made: Counterfactuals | Transitions, step: Callable[..., Array], *, atol: float = 1e-6) -> Audit:
+def audit(made: Counterfactuals | Transitions, step: Callable[..., Array], *, atol: float | Floats = 1e-6) -> Audit:
     """Put transitions back into a simulator and compare with their stored next states.
 
     Of counterfactual windows, the simulator is started once, at the first row, and must reproduce the
@@ -101,19 +112,36 @@ def audit(made: Counterfactuals | Transitions, step: Callable[..., Array], *, at
     Args:
         made: counterfactuals, or any transitions.
         step: ``(state, action) -> next_state``, batched; called as ``(state, action, noise)`` where the
-            transitions carry noise.
-        atol: largest difference in any column that still counts as agreement.
+            transitions carry noise. If it has ``same(simulated, stored)``, that says which rows agree to the bit.
+        atol: largest difference in any column that still counts as agreement; or one for each column, (S,), and
+            errors are then in proportion to the largest.
     """
     data, window = (made.transitions, made.window) if isinstance(made, Counterfactuals) else (made, 1)
-    error = np.zeros(len(data) // window)
+    error, same = np.zeros(len(data) // window), np.zeros(len(data) // window, np.bool_)
+    limit, alike = float(np.max(atol)), getattr(step, "same", _same)
     columns = np.zeros(data.state.shape[1])
     for start in range(0, len(error), CHUNK):
         chunk = data[start * window : (start + CHUNK) * window]
-        apart = np.abs(_simulated(chunk, step, window).astype(np.float64) - chunk.next_state)
+        simulated = _simulated(chunk, step, window)
+        apart = np.abs(simulated.astype(np.float64) - chunk.next_state)
         apart[np.isnan(apart)] = np.inf
-        error[start : start + CHUNK] = apart.reshape(-1, window * len(columns)).max(axis=1, initial=0.0)
+        same[start : start + CHUNK] = alike(simulated, chunk.next_state).reshape(-1, window).all(axis=1)
+        scaled = _in_proportion(apart, atol, limit)
+        error[start : start + CHUNK] = scaled.reshape(-1, window * len(columns)).max(axis=1, initial=0.0)
         columns = np.maximum(columns, apart.max(axis=0, initial=0.0))
-    return Audit(error, atol, columns)
+    return Audit(error, limit, columns, same)
+
+
+def _same(simulated: Array, stored: Array) -> Bools:
+    return np.asarray((simulated == stored).all(axis=1))
+
+
+def _in_proportion(apart: Floats, atol: float | Floats, limit: float) -> Floats:
+    """Scale the differences of each column so that one tolerance serves for all."""
+    if np.ndim(atol) == 0:
+        return apart
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(apart == 0, 0.0, apart / np.asarray(atol) * (limit or 1.0))
 
 
 def _simulated(data: Transitions, step: Callable[..., Array], window: int) -> Array:
@@ -135,7 +163,7 @@ def check_counterfactuals(
     made: Counterfactuals | Transitions,
     step: Callable[..., Array],
     *,
-    atol: float = 1e-6,
+    atol: float | Floats = 1e-6,
     at_least: float = 1.0,
 ) -> Audit:
     """Raise unless the simulator confirms counterfactuals; return the audit.
@@ -151,7 +179,8 @@ def check_counterfactuals(
         row = int(found.error.argmax())
         parents = made.windows[[row]] if isinstance(made, Counterfactuals) else None
         origin = f" (from rows {parents.base[0]} and {parents.donor[0]})" if parents is not None else ""
-        worst = [int(column) for column in np.argsort(-found.columns)[:4] if found.columns[column] > atol]
+        over = found.columns > np.asarray(atol)
+        worst = [int(column) for column in np.argsort(-found.columns)[:4] if over[column]]
         raise CheckFailed(
             f"{found}, expected at least {at_least:.2%}. Worst is row {row}{origin}, off by {found.error[row]:.3g}; "
             f"columns {listed(worst)} differ most. A missed edge of the mask is the usual reason."

@@ -61,7 +61,7 @@ def packing_of(inside: Anatomy, noise: Floats) -> Packing:
     if len(other):
         raise ValueError(
             f"noise: row {other[0]} was recorded with another model ({noise[other[0], found.width]:.0f}, "
-            f"this one is {inside.model:.0f}): another version of MuJoCo or of the environment, or other settings of it."
+            f"this one is {inside.model:.0f}): another version of MuJoCo or of the environment, or other settings."
         )
     return found
 

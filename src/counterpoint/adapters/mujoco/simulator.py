@@ -8,7 +8,7 @@ import numpy as np
 
 from counterpoint.adapters.mujoco.recording import collect
 from counterpoint.adapters.mujoco.workers import Bench, Progress
-from counterpoint.core.arrays import Bools, Floats, Ints
+from counterpoint.core.arrays import Bools, Floats
 from counterpoint.core.factors import Factorization
 from counterpoint.core.transitions import Transitions
 
@@ -79,10 +79,11 @@ class Simulator:
         """The factors of the environment, as `factorization` proposes them."""
         return self.bench.inside.factors
 
-    @property
-    def exact_columns(self) -> Ints:
-        """State columns in which bits can be compared: those that are shown, not computed from others."""
-        return self.bench.inside.shown
+    def same(self, simulated: Floats, stored: Floats) -> Bools:
+        """Return which rows agree to the bit, (B,); columns that are computed from others, up to rounding."""
+        exact = np.zeros(stored.shape[1], np.bool_)
+        exact[self.bench.inside.shown] = True
+        return np.asarray((np.abs(simulated - stored) <= np.where(exact, 0.0, ROUNDING)).all(axis=1))
 
     def tolerance(self, by_factor: Mapping[str, float], default: float = NEAR) -> Floats:
         """Return the difference allowed in each column, (S,), from one for each factor, for ``audit(atol=...)``."""
@@ -98,9 +99,9 @@ class Simulator:
             real = collect(self.bench.env, None, min(self.sample, 50), rng=np.random.default_rng(0))
         rows = np.unique(np.linspace(0, len(real) - 1, min(self.sample, len(real))).astype(np.int64))
         part = real[rows]
-        apart = np.abs(self._step(part.state, part.action, part.noise) - part.next_state)
-        apart[np.isnan(apart)] = np.inf
-        same = self._same(apart)
+        simulated = self._step(part.state, part.action, part.noise)
+        same = self.same(simulated, part.next_state)
+        apart = np.nan_to_num(np.abs(simulated - part.next_state), nan=np.inf)
         column = int(apart.max(axis=0).argmax())
         near = (apart <= NEAR).all(axis=1)
         return Replay(len(part), float(same.mean()), float(near.mean()), float(apart.max()), column)
@@ -124,11 +125,6 @@ class Simulator:
         if state.shape[1] != width:
             raise ValueError(f"state: expected the {width} columns that collect records, got {state.shape[1]}.")
         return self.bench.run(state, action, noise, watch=False, progress=progress).next_state
-
-    def _same(self, apart: Floats) -> Bools:
-        exact = np.zeros(apart.shape[1], np.bool_)
-        exact[self.exact_columns] = True
-        return np.asarray((apart <= np.where(exact, 0.0, ROUNDING)).all(axis=1))
 
     def _require_replay(self, hidden: bool) -> None:
         """Repeat real steps, once."""
