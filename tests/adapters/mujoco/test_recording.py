@@ -169,7 +169,7 @@ def test_forces_that_were_not_expected_are_refused_or_recorded(rng):
 
 
 def test_bad_arguments(push, rng):
-    with pytest.raises(ValueError, match="size: expected at least 1"):
+    with pytest.raises(ValueError, match="size: expected"):
         collect(push, None, 0, rng=rng)
     with pytest.raises(gymnasium.error.ResetNeeded):
         Recorder(Balls()).step(np.zeros(1))

@@ -11,7 +11,7 @@ from counterpoint.adapters.mujoco.contacts import Contacts
 from counterpoint.adapters.mujoco.packing import whole_state
 from counterpoint.adapters.mujoco.rows import noise_row
 from counterpoint.core.arrays import Array, Floats
-from counterpoint.core.augment import require_count, require_generator
+from counterpoint.core.require import require_count, require_generator
 from counterpoint.core.transitions import Transitions
 
 
