@@ -1,0 +1,21 @@
+"""``python -m experiments.mujoco_exactness run | report``; see ``--help``."""
+
+from experiments import command, mujoco_exactness, rows
+from experiments.mujoco_exactness import report, run
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a preset, or report on what has been run."""
+    parser = command.parser(mujoco_exactness.__doc__, run.PRESETS, "mujoco_exactness")
+    parser.add_argument("--environments", type=command.some_of(run.ENVIRONMENTS), default=tuple(run.ENVIRONMENTS))
+    given = parser.parse_args(arguments)
+    folder = given.folder / given.preset
+    if given.command == "report":
+        report.write(folder)
+        return
+    todo = {config.name: config for config in run.runs(given.preset, given.environments)}
+    rows.run_all(run.work, todo, folder, processes=given.processes)
+
+
+if __name__ == "__main__":
+    main()
