@@ -7,7 +7,9 @@ from experiments.mujoco_exactness import report, run
 def main(arguments: list[str] | None = None) -> None:
     """Run a preset, or report on what has been run."""
     parser = command.parser(mujoco_exactness.__doc__, run.PRESETS, "mujoco_exactness")
-    parser.add_argument("--environments", type=command.some_of(run.ENVIRONMENTS), default=tuple(run.ENVIRONMENTS))
+    parser.add_argument(
+        "--environments", type=command.some_of(tuple(run.ENVIRONMENTS)), default=tuple(run.ENVIRONMENTS)
+    )
     given = parser.parse_args(arguments)
     folder = given.folder / given.preset
     if given.command == "report":

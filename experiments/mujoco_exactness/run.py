@@ -88,7 +88,7 @@ def record(config: Config) -> tuple[Any, Transitions]:
     """Make the environment and record it."""
     identifier, settings = ENVIRONMENTS[config.environment]
     env = gymnasium.make(identifier, disable_env_checker=True, **settings)
-    policy = Scripted(config.environment, env.action_space.shape[0])
+    policy = Scripted(config.environment, int(np.prod(env.action_space.shape or ())))
     return env, collect(env, policy, config.transitions, rng=np.random.default_rng(config.seed))
 
 
@@ -110,8 +110,9 @@ def masks(
 def learned(config: Config, env: Any, data: Transitions, factors: Factorization) -> tuple[str, Any, dict[str, Any]]:
     """Fit a mask to half of the episodes, and find its threshold on the others."""
     torch.set_num_threads(1)
-    rng, half = np.random.default_rng(config.seed), data.episode <= np.median(data.episode)
-    plain = data.replace(noise=None)
+    rng, plain = np.random.default_rng(config.seed), data.replace(noise=None)
+    episode = np.asarray(data.episode)
+    half = episode <= np.median(episode)
     fitted = ResidualAttribution(epochs=config.epochs, allow_constant=True).fit(
         plain[half], factors, rng=rng, progress=False
     )
