@@ -94,12 +94,21 @@ def call_mask(mask_fn: Mask, data: Transitions, factors: Factorization) -> Bools
     return mask
 
 
-def call_reward(reward_fn: RewardFn, data: Transitions) -> Floats:
-    """Return the rewards of a batch, checked."""
+def call_reward(reward_fn: RewardFn, data: Transitions, dtype: np.dtype[Any] | None = None) -> Floats:
+    """Return the rewards of a batch, checked; they must be finite as ``dtype`` too, by default that of the data."""
     reward = _call("reward_fn", reward_fn, data.state, data.action, data.next_state)
     _require_column("reward_fn", reward, len(data), "fiub", "floats")
     if not np.isfinite(reward).all():
         raise ValueError("reward_fn: returned NaN or infinite rewards; it must be defined for every next state.")
+    kept = dtype or (reward.dtype if data.reward is None else data.reward.dtype)
+    with np.errstate(over="ignore"):
+        lost = ~np.isfinite(reward.astype(kept))
+    if lost.any():
+        row = int(lost.argmax())
+        raise ValueError(
+            f"reward_fn: {reward[row]:g} in row {row} of the batch does not fit into {kept}, in which rewards are "
+            "stored. Scale rewards down, or store them as float64."
+        )
     return reward
 
 

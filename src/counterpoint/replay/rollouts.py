@@ -63,4 +63,4 @@ class Rollouts:
             state=state, action=action, next_state=after.astype(state.dtype, copy=False), terminated=never
         )
         ends = never if self.terminal_fn is None else call_terminal(self.terminal_fn, row)
-        return row.replace(reward=call_reward(self.reward_fn, row).astype(dtype), terminated=ends)
+        return row.replace(reward=call_reward(self.reward_fn, row, dtype).astype(dtype), terminated=ends)

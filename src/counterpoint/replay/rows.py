@@ -100,17 +100,28 @@ class CounterfactualRows:
         return {**rows, "counts": counts, "measured": measured, "generator": generator}
 
     def restore(self, arrays: Mapping[str, Array]) -> None:
-        """Go back to what ``arrays`` gave."""
+        """Go back to what ``arrays`` gave; raise ``FileProblem``, and stay as it was, if they contradict themselves."""
         capacity, position, added, rounds = (int(count) for count in arrays["counts"])
         if capacity != self.mixing.capacity:
             raise FileProblem(
                 f"it has room for {capacity} counterfactual rows, this buffer has room for {self.mixing.capacity}."
             )
         rows = {name: array for name, array in arrays.items() if name not in NOT_ROWS}
-        self.ring = Ring(capacity)
+        size = len(next(iter(rows.values()))) if rows else 0
+        seconds, acceptance = (float(value) for value in arrays["measured"])
+        places = 0 <= position < capacity if size == capacity else position == size < capacity
+        if not places or min(added, rounds) < 0 or not np.isfinite([seconds, acceptance]).all():
+            raise FileProblem(f"its {size:,} counterfactual rows, place {position} and counts do not fit together.")
+        ring = Ring(capacity)
         if rows:
-            self.ring.extend(Transitions(**rows))
-            self.ring.position = position  # rows are stored in their places, not by age
-        self.added, self.rounds = added, rounds
-        self.seconds, self.acceptance = (float(value) for value in arrays["measured"])
-        self.rng.bit_generator.state = json.loads(str(arrays["generator"]))
+            ring.extend(Transitions(**rows))
+            ring.position = position  # rows are stored in their places, not by age
+        generator = json.loads(str(arrays["generator"]))
+        before = self.rng.bit_generator.state
+        try:
+            self.rng.bit_generator.state = generator
+        except Exception:
+            self.rng.bit_generator.state = before
+            raise
+        self.ring, self.added, self.rounds = ring, added, rounds
+        self.seconds, self.acceptance = seconds, acceptance

@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("stable_baselines3")
 
+from counterpoint.files import FileProblem
 from tests.adapters.sb3.environments import coda, filled, td3
 
 
@@ -60,6 +61,38 @@ def test_a_truncated_file_is_refused_and_the_buffer_stays(tmp_path):
     np.testing.assert_array_equal(buffer.observations, before)
     with pytest.raises(FileNotFoundError, match="there is no such file"):
         buffer.load(tmp_path / "other.npz")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"places": np.array([300, 9999])}, "cannot go to place"),
+        ({"places": np.array([300, -1])}, "cannot go to place"),
+        ({"places": np.array([300, 200, 3])}, "expected 1"),
+        ({"rewards": np.full((200, 1), np.nan, np.float32)}, "rewards holds NaN"),
+        ({"rewards": np.zeros((150, 1), np.float32)}, "different numbers of rows"),
+        ({"rewards": np.array([["a"]] * 200)}, "rewards holds NaN, infinity, or no numbers"),
+        ({"counterfactual_counts": np.array([4_000_000, 9, 200, 1])}, "do not fit together"),
+        ({"counterfactual_counts": np.array([1])}, "damaged"),
+        ({"counterfactual_measured": np.array([np.nan, 0.5])}, "do not fit together"),
+        ({"counterfactual_generator": np.array("{}")}, "damaged"),
+    ],
+)
+def test_a_forged_file_changes_nothing(tmp_path, changes, message):
+    """Well-formed and wrong: all of it is checked before any of it is assigned."""
+    path, buffer = tmp_path / "buffer.npz", filled(200, buffer_size=300)
+    buffer.save(path)
+    with np.load(path) as file:
+        arrays = {**file, **changes}
+    np.savez(path, **arrays)
+    other = filled(100, buffer_size=300)
+    before = {name: array.copy() for name, array in other._stored().items()}
+    rows = other.counterfactual
+    with pytest.raises(FileProblem, match=rf"buffer.npz: .*{message}"):
+        other.load(path)
+    assert (other.pos, other.full, other.counterfactual) == (100, False, rows)
+    for name, array in other._stored().items():
+        np.testing.assert_array_equal(array, before[name])
 
 
 def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):

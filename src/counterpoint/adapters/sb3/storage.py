@@ -36,8 +36,18 @@ def save(
         np.savez(file, allow_pickle=False, **{PLACES: np.array([room, *places])}, **arrays)
 
 
-def load(path: str | os.PathLike[str], real: Mapping[str, Array], rows: CounterfactualRows) -> tuple[int, list[int]]:
+def load(
+    path: str | os.PathLike[str], real: Mapping[str, Array], rows: CounterfactualRows, *, count: int = 1
+) -> tuple[int, list[int]]:
     """Read what ``save`` wrote into the arrays of the real half and into an empty counterfactual half.
+
+    Everything is checked before anything is assigned.
+
+    Args:
+        path: the file.
+        real: the arrays of the real half by name.
+        rows: an empty counterfactual half.
+        count: how many places there are.
 
     Returns:
         How many rows of the real half are filled, and its places.
@@ -58,6 +68,35 @@ def load(path: str | os.PathLike[str], real: Mapping[str, Array], rows: Counterf
             there, here = (room, *array.shape[1:]), real[name].shape
             if there != here:
                 raise FileProblem(f"{name} has room for {there}, this buffer for {here}.")
+        if len(places) != count:
+            raise FileProblem(f"it says {len(places)} places for the next rows, expected {count}.")
+        _require_sound(stored, room, places)
+        _require_width(rows, real)
     for name, array in stored.items():
         real[name][: len(array)] = array
     return len(next(iter(stored.values()))), places
+
+
+def _require_sound(stored: Mapping[str, Array], room: int, places: list[int]) -> None:
+    """Raise unless arrays have the same number of rows, all finite, and the next row goes to a place behind them."""
+    filled = {name: len(array) for name, array in stored.items()}
+    if len(set(filled.values())) != 1:
+        raise FileProblem(f"its arrays have different numbers of rows: {filled}.")
+    for name, array in stored.items():
+        if array.dtype.kind not in "fiub" or not np.isfinite(array).all():
+            raise FileProblem(f"{name} holds NaN, infinity, or no numbers at all.")
+    rows = next(iter(filled.values()))
+    right = all(0 <= place < room for place in places) if rows == room else places[:1] == [rows]
+    if not right or rows > room:
+        raise FileProblem(f"it holds {rows:,} rows of {room:,}, so that the next one cannot go to place {places}.")
+
+
+def _require_width(rows: CounterfactualRows, real: Mapping[str, Array]) -> None:
+    """Raise unless counterfactual rows have the states and actions of the real ones."""
+    if not len(rows.ring) or "observations" not in real:
+        return
+    made = rows.ring.take(np.arange(1))
+    for name, array in (("observations", made.state), ("actions", made.action)):
+        width = int(np.prod(real[name].shape[2:]))
+        if array.shape[1] != width:
+            raise FileProblem(f"its counterfactual {name} have {array.shape[1]} columns, this buffer's {width}.")
