@@ -22,7 +22,9 @@ from counterpoint.core.require import (
     require_data,
     require_functions,
     require_generator,
+    require_share,
 )
+from counterpoint.core.static import StaticShare, static_nodes
 from counterpoint.core.transitions import Transitions
 from counterpoint.core.windows import beyond, numbered
 
@@ -48,6 +50,8 @@ class Augmenter:
         window: how many consecutive rows of an episode are recombined together. What is swapped is then
             swapped at every step, each counterfactual is a window of so many rows, numbered as an episode
             of its own beyond the real ones, and sizes and the funnel count windows.
+        static_share: how much of the counterfactuals may exchange nothing but static factors, such as goals,
+            at most, where there are others. 1.0 makes no others: pure relabelling.
 
     Example:
         >>> import numpy as np
@@ -74,8 +78,10 @@ class Augmenter:
     pairing: Literal["uniform", "sharing"] = "uniform"
     derive: DeriveFn | None = None
     window: int = 1
+    static_share: float = 0.1
 
     def __post_init__(self) -> None:
+        require_share("static_share", self.static_share)
         require_counts(self, "pairs", "samples_per_pair", "window")
         require_functions(self, "mask_fn", "reward_fn")
         require_choice(self, "pairing", ("uniform", "sharing"))
@@ -179,7 +185,16 @@ class Augmenter:
                 "a recombined transition is terminal cannot be copied from its parents. Give "
                 "terminal_fn(state, action, next_state) -> bool (B,), or leave the terminal rows out."
             )
-        recipe = Recipe(self.factors, self.mask_fn, self.policy, self.samples_per_pair, self.derive, self.window)
+        static = static_nodes(data, self.factors)
+        recipe = Recipe(
+            factors=self.factors,
+            mask_fn=self.mask_fn,
+            policy=self.policy,
+            samples_per_pair=self.samples_per_pair,
+            derive=self.derive,
+            window=self.window,
+            static=StaticShare(static, self.static_share) if static.any() else None,
+        )
         for start in range(0, len(data), 65536):
             require_derived(data[start : start + 65536], self.factors, self.derive)
         pair_key, union_key = rng.integers(2**64, size=2, dtype=np.uint64)

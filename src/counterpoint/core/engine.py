@@ -10,13 +10,14 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from counterpoint.core import kernels
-from counterpoint.core.arrays import Array, Ints, words
+from counterpoint.core.arrays import Array, Bools, Ints, NodeSet, words
 from counterpoint.core.coda import derived, mixed
 from counterpoint.core.factors import Factorization
-from counterpoint.core.graphs import UnionPolicy, independent, label_dtype, overlay, unions
+from counterpoint.core.graphs import NOTHING, UnionPolicy, independent, label_dtype, overlay, unions
 from counterpoint.core.pairs import Pairs
 from counterpoint.core.protocols import DeriveFn, Mask, call_mask
 from counterpoint.core.provenance import Provenance
+from counterpoint.core.static import StaticShare
 from counterpoint.core.threads import run
 from counterpoint.core.transitions import Transitions
 from counterpoint.core.windows import Windows
@@ -26,7 +27,7 @@ CHUNK_BYTES = 16 * 2**20  # of proposals and their masks
 
 @dataclass(frozen=True)
 class Funnel:
-    """What became of the proposals: ``proposals = trivial + duplicate + rejected + accepted``."""
+    """What became of the proposals: ``proposals = trivial + duplicate + rejected + surplus + accepted``."""
 
     pairs: int = 0  # pairs of transitions looked at
     proposals: int = 0
@@ -35,6 +36,8 @@ class Funnel:
     rejected: int = 0  # an edge of the proposal's own mask crosses the swapped set
     accepted: int = 0
     no_evidence: int = 0  # of the rejected: no recording is like them, and nothing else is against them
+    static: int = 0  # of the accepted: they exchange nothing but what never changes, such as a goal
+    surplus: int = 0  # valid, but static beyond their share
 
     def __add__(self, other: "Funnel") -> "Funnel":
         return Funnel(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
@@ -75,6 +78,7 @@ class Recipe:
     samples_per_pair: int
     derive: DeriveFn | None
     window: int = 1
+    static: StaticShare | None = None
 
     def chunk_rows(self, data: Transitions) -> int:
         """How many proposals to hold at a time."""
@@ -115,12 +119,7 @@ class Sources:
 
     def overlaid(self, windows: Ints) -> Ints:
         """Return the component labels of windows, whose rows are known, (len(windows), N)."""
-        if self.windows.length == 1:
-            return _taken(self.labels, windows)
-        joint = np.empty((len(windows), self.labels.shape[1]), self.labels.dtype)
-        starts = self.windows.starts[windows]
-        run(kernels.join, len(windows), starts, self.windows.order, self.windows.length, self.labels, joint)
-        return joint
+        return self.windows.overlaid(windows, self.labels)
 
     @property
     def entangled(self) -> bool:
@@ -143,35 +142,81 @@ def chunks(
         if funnel.accepted:
             wanted = int(1.1 * (most_rows - funnel.accepted) * funnel.pairs / funnel.accepted) + 16
         count = min(full, wanted, most_pairs - funnel.pairs)
-        chunk = _chunk(sources, pairs.draw(funnel.pairs, count), funnel.pairs, key, most_rows - funnel.accepted)
+        chunk = _chunk(sources, pairs.draw(funnel.pairs, count), key, funnel, most_rows - funnel.accepted)
         funnel += chunk.funnel
         yield chunk
 
 
-def _chunk(sources: Sources, pairs: tuple[Ints, Ints], first: int, key: np.uint64, room: int) -> Chunk:
+def _chunk(sources: Sources, pairs: tuple[Ints, Ints], key: np.uint64, before: Funnel, room: int) -> Chunk:
     """Make and validate the proposals of some pairs of windows; stop counting where ``room`` are accepted."""
     recipe, length = sources.recipe, sources.recipe.window
     base, donor = (sources.windows.rows(windows) for windows in pairs)  # (pairs, length)
     sources.need(np.concatenate([base, donor], axis=None))
-    number, sizes, tried = _overlaid(sources, pairs, (base, donor))
-    offset = np.concatenate([[0], np.cumsum(sizes_to_counts(sizes, recipe))])
-    nodes = np.empty((offset[-1], number.shape[1]), np.bool_)
-    run(kernels.draw_unions, len(base), first, key, recipe.policy.most(nodes.shape[1]), number, sizes, offset, nodes)
-    of_pair = np.repeat(np.arange(len(base)), np.diff(offset))
+    nodes, of_pair, static, tried = _unions(sources, pairs, (base, donor), (before.pairs, key))
     swapped = nodes if length == 1 else nodes.repeat(length, axis=0)
     parents = Provenance(base[of_pair].ravel(), donor[of_pair].ravel(), swapped)
     proposal = derived(mixed(sources.data, parents, recipe.factors), recipe.factors, recipe.derive)
-    keep = _valid(proposal, parents, recipe)
+    valid = keep = _valid(proposal, parents, recipe)
+    if recipe.static is not None:
+        keep = recipe.static.kept(valid, static, before.accepted, before.static)
     used, made = len(tried), len(nodes)
     if len(keep) >= room:  # what comes after the last one that is needed does not count
         keep = keep[:room]
         made = int(keep[-1]) + 1
         used = int(of_pair[made - 1]) + 1
-    trivial = int((tried[:used] == 0).sum())
-    duplicate = int(tried[:used].sum() - offset[used])
-    lacking = _without_evidence(proposal[: made * length], parents, keep, recipe)
-    funnel = Funnel(used, trivial + duplicate + made, trivial, duplicate, made - len(keep), len(keep), lacking)
+    funnel = _counted(recipe, (of_pair, tried), (valid[valid < made], keep), (used, made), static)
+    funnel += Funnel(no_evidence=_without_evidence(proposal[: made * length], parents, valid, recipe))
     return Chunk(proposal, parents, keep if length == 1 else _rows(keep, length), funnel)
+
+
+def _counted(
+    recipe: Recipe, drawn: tuple[Ints, Ints], found: tuple[Ints, Ints], end: tuple[int, int], static: Bools
+) -> Funnel:
+    """Count what became of the proposals of the first pairs."""
+    (of_pair, tried), (valid, keep), (used, made) = drawn, found, end
+    trivial = int((tried[:used] == 0).sum())
+    duplicate = int(tried[:used].sum()) - int(np.searchsorted(of_pair, used))
+    return Funnel(
+        pairs=used,
+        proposals=trivial + duplicate + made,
+        trivial=trivial,
+        duplicate=duplicate,
+        rejected=made - len(valid),
+        accepted=len(keep),
+        static=int(static[keep].sum()) if recipe.static is not None else 0,
+        surplus=len(valid) - len(keep),
+    )
+
+
+def _unions(
+    sources: Sources, pairs: tuple[Ints, Ints], rows: tuple[Ints, Ints], seed: tuple[int, np.uint64]
+) -> tuple[NodeSet, Ints, Bools, Ints]:
+    """Draw the unions to swap: their nodes, their pairs, which are static, and how many were tried for each pair."""
+    recipe = sources.recipe
+    number, sizes, same, tried = _overlaid(sources, pairs, rows)
+    if recipe.static is None:
+        counts = sizes_to_counts(sizes, recipe)
+        nodes = _drawn(recipe, seed, number, sizes, counts)
+        return nodes, np.repeat(np.arange(len(sizes)), counts), np.zeros(0, np.bool_), tried
+    draws = recipe.static.draws((number, sizes, same), recipe.samples_per_pair, recipe.policy, seed)
+    still = _drawn(recipe, seed, draws.merged, draws.sizes, draws.static)
+    others = _drawn(recipe, seed, number, sizes, draws.mixed, draws.dynamic)
+    every = np.arange(len(sizes))
+    of_pair = np.concatenate([every.repeat(draws.static), every.repeat(draws.mixed)])
+    order = np.argsort(of_pair, kind="stable")
+    tried = np.where(draws.limited, draws.static + draws.mixed, tried)
+    return np.concatenate([still, others])[order], of_pair[order], order < len(still), tried
+
+
+def _drawn(
+    recipe: Recipe, seed: tuple[int, np.uint64], number: Ints, sizes: Ints, counts: Ints, dynamic: Bools = NOTHING
+) -> NodeSet:
+    """Draw so many different unions for each pair."""
+    offset = np.concatenate([[0], np.cumsum(counts)])
+    nodes = np.empty((offset[-1], number.shape[1]), np.bool_)
+    most = recipe.policy.most(number.shape[1])
+    run(kernels.draw_unions, len(number), *seed, most, number, sizes, offset, dynamic, nodes)
+    return nodes
 
 
 def _valid(proposal: Transitions, parents: Provenance, recipe: Recipe, mask_fn: Mask | None = None) -> Ints:
@@ -197,11 +242,11 @@ def _rows(windows: Ints, length: int) -> Ints:
     return rows
 
 
-def _overlaid(sources: Sources, pairs: tuple[Ints, Ints], rows: tuple[Ints, Ints]) -> tuple[Ints, Ints, Ints]:
+def _overlaid(sources: Sources, pairs: tuple[Ints, Ints], rows: tuple[Ints, Ints]) -> tuple[Ints, Ints, Bools, Ints]:
     """Number the components of each pair's overlaid graph that a swap would change.
 
-    Also returns their count, and how many unions would be tried if the parents agreed nowhere (zero
-    for a pair with nothing to exchange).
+    Also returns their count, on which nodes the parents agree, and how many unions would be tried if they
+    agreed nowhere (zero for a pair with nothing to exchange).
     """
     data, factors, recipe = sources.data, sources.recipe.factors, sources.recipe
     same = np.ones((len(pairs[0]), factors.n + factors.m), np.bool_)
@@ -220,7 +265,7 @@ def _overlaid(sources: Sources, pairs: tuple[Ints, Ints], rows: tuple[Ints, Ints
     if len(agreeing):
         fixed = np.broadcast_to(context, (len(agreeing), len(context))).copy()
         tried[agreeing] = sizes_to_counts(overlay(first[agreeing], second[agreeing], fixed)[1], recipe)
-    return number, sizes, tried
+    return number, sizes, same, tried
 
 
 def _taken(array: Array, rows: Ints) -> Array:

@@ -31,6 +31,8 @@ class Factorization:
         context: names of state factors that must agree between base and donor, because they choose
             the structural equations (the paper's icy room). They are never swapped, and their edges
             tie nothing together.
+        static: names of state factors that never change within an episode, such as a goal or a colour.
+            Those that never change in the data are found; here they can be declared.
         noise: columns of the recorded noise that each state factor owns, if noise is recorded.
         positions: for factors that are somewhere, the columns that say where, as a ``Position`` or as
             plain columns. Learned masks form relative features from them.
@@ -54,18 +56,21 @@ class Factorization:
     noise: Columns = field(default_factory=dict)
     positions: Mapping[str, Position] = field(default_factory=dict)
     types: Mapping[str, str] = field(default_factory=dict)
+    static: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for space in ("state", "action", "noise"):
             object.__setattr__(self, space, _frozen(space, getattr(self, space)))
         object.__setattr__(self, "derived", _columns("derived", self.derived) if len(self.derived) else ())
         object.__setattr__(self, "context", tuple(self.context))
+        object.__setattr__(self, "static", tuple(self.static))
         if not self.state:
             raise ValueError("state: expected at least one factor, got none.")
         both = sorted(set(self.state) & set(self.action))
         if both:
             raise ValueError(f"action: {listed(both)} already names a state factor; each node needs its own name.")
         self._require_known("context", self.context)
+        self._require_known("static", self.static)
         self._require_known("noise", tuple(self.noise))
         _require_partition("state", self.state, self.derived)
         _require_partition("action", self.action)
@@ -172,7 +177,7 @@ class Factorization:
 
     def __reduce__(self) -> tuple[Any, ...]:
         plain = dict(self.state), dict(self.action), self.derived, self.context, dict(self.noise)
-        return Factorization, (*plain, dict(self.positions), dict(self.types))
+        return Factorization, (*plain, dict(self.positions), dict(self.types), self.static)
 
 
 def _columns(factor: str, columns: Iterable[int]) -> tuple[int, ...]:

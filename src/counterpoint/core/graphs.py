@@ -44,6 +44,7 @@ class Sparse:
 
 
 UnionPolicy = Uniform | Sparse
+NOTHING: Bools = np.empty((0, 0), np.bool_)
 
 
 def unions(components: int, policy: UnionPolicy) -> int:
@@ -146,7 +147,7 @@ def random_union(
     offset = np.concatenate([[0], np.cumsum(sizes > 1)])
     drawn = np.empty((offset[-1], nodes), np.bool_)
     key = rng.integers(2**64, dtype=np.uint64)
-    run(kernels.draw_unions, rows, 0, key, policy.most(nodes), number, sizes, offset, drawn)
+    run(kernels.draw_unions, rows, 0, key, policy.most(nodes), number, sizes, offset, NOTHING, drawn)
     out = np.zeros((rows, nodes), np.bool_)
     out[sizes > 1] = drawn
     return out

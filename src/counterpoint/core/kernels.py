@@ -23,15 +23,15 @@ def kernel(function: F) -> F:
 # --- random numbers ------------------------------------------------------------------------------
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_FIRST = np.uint64(0xBF58476D1CE4E5B9)
-_SECOND = np.uint64(0x94D049BB133111EB)
+FIRST = np.uint64(0xBF58476D1CE4E5B9)
+SECOND = np.uint64(0x94D049BB133111EB)
 
 
 @kernel
 def scramble(x: np.uint64) -> np.uint64:
     """Mix 64 bits into 64 random-looking bits (the finaliser of SplitMix64)."""
-    x = (x ^ (x >> np.uint64(30))) * _FIRST
-    x = (x ^ (x >> np.uint64(27))) * _SECOND
+    x = (x ^ (x >> np.uint64(30))) * FIRST
+    x = (x ^ (x >> np.uint64(27))) * SECOND
     return x ^ (x >> np.uint64(31))
 
 
@@ -133,21 +133,6 @@ def label(start: int, stop: int, mask: Bools, labels: Ints) -> None:
             for j in range(mask.shape[2]):
                 if mask[b, i, j] and parent[i] != parent[j]:
                     link(parent, i, j)
-        for i in range(len(parent)):
-            parent[i] = parent[parent[i]]
-
-
-@kernel
-def join(start: int, stop: int, starts: Ints, order: Ints, length: int, labels: Ints, joint: Ints) -> None:
-    """Overlay the graphs of the rows of each window, given by their labels."""
-    for w in range(start, stop):
-        parent = joint[w]
-        parent[:] = labels[order[starts[w]]]
-        for step in range(1, length):
-            row = labels[order[starts[w] + step]]
-            for i in range(len(parent)):
-                if row[i] != i and parent[i] != parent[row[i]]:
-                    link(parent, i, row[i])
         for i in range(len(parent)):
             parent[i] = parent[parent[i]]
 
@@ -261,15 +246,26 @@ def draw_unions(
     number: Ints,
     sizes: Ints,
     offset: Ints,
+    dynamic: Bools,
     nodes: NodeSet,
 ) -> None:
-    """Draw ``offset[p + 1] - offset[p]`` different unions for each pair, without replacement."""
+    """Draw ``offset[p + 1] - offset[p]`` different unions for each pair, without replacement.
+
+    If ``dynamic`` is not empty, it tells which components move something, and both sides of a union need one.
+    """
     coins = np.empty(nodes.shape[1], np.bool_)
     for p in range(start, stop):
-        state = scramble(key + np.uint64(first + p) * _FIRST)
+        state = scramble(key + np.uint64(first + p) * FIRST)
         row = offset[p]
         while row < offset[p + 1]:
             state = draw_union(number[p], sizes[p], most, state, coins, nodes[row])
+            if len(dynamic):
+                inside, outside = False, False
+                for c in range(sizes[p]):
+                    inside |= dynamic[p, c] & coins[c]
+                    outside |= dynamic[p, c] & (not coins[c])
+                if not (inside and outside):
+                    continue
             fresh = True
             for earlier in range(offset[p], row):
                 equal = True

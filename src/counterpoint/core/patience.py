@@ -1,5 +1,6 @@
 """When to give up making counterfactuals, and what to say then."""
 
+from counterpoint.core.arrays import listed
 from counterpoint.core.engine import Funnel, Sources
 
 PATIENCE = 1_000_000  # proposals after which a hopeless acceptance ends the search
@@ -16,13 +17,19 @@ def why_too_few(funnel: Funnel, size: int, sources: Sources) -> str:
     recipe = sources.recipe
     made = f"size: {size:,} counterfactuals were asked for, {funnel.accepted:,} could be made. "
     tried = funnel.rejected + funnel.accepted
-    if len(sources.windows) < 2:
+    if len(sources.windows) < 2 or sources.entangled:
         noun = "transitions" if recipe.window == 1 else "windows"
-        return made + f"A swap needs two {noun}, and the data holds one."
-    if sources.entangled:
         return made + (
-            "Every mask is one component: nothing can be swapped. If factors are really independent at "
+            f"A swap needs two {noun}, and the data holds one."
+            if len(sources.windows) < 2
+            else "Every mask is one component: nothing can be swapped. If factors are really independent at "
             "times, the mask has too many edges; raise its threshold or shrink its radius."
+        )
+    if recipe.static is not None and funnel.surplus > funnel.rejected:
+        names = listed([name for name, still in zip(recipe.factors.names, recipe.static.nodes, strict=True) if still])
+        return made + (
+            f"{funnel.surplus:,} more would exchange nothing but {names}, which never change. Raise static_share "
+            f"above {recipe.static.share:g}; 1.0 is pure relabelling."
         )
     if not tried and recipe.factors.context and funnel.pairs <= len(sources.windows):
         return made + f"No two transitions agree on the context {', '.join(recipe.factors.context)}."

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from counterpoint.core.arrays import Array, Ints
+from counterpoint.core.kernels import kernel, link
+from counterpoint.core.threads import run
 from counterpoint.core.transitions import Transitions
 
 
@@ -57,6 +59,14 @@ class Windows:
         rows: Ints = self.order[self.starts[windows][:, None] + np.arange(self.length)]
         return rows
 
+    def overlaid(self, windows: Ints, labels: Ints) -> Ints:
+        """Return the component labels of the overlaid graphs of each window's rows, from those of all rows."""
+        if self.length == 1:
+            return np.take(labels, windows, axis=0)
+        joint = np.empty((len(windows), labels.shape[1]), labels.dtype)
+        run(_join, len(windows), self.starts[windows], self.order, self.length, labels, joint)
+        return joint
+
     def groups(self, keys: Ints) -> Ints:
         """Number windows so that those whose rows have equal keys, step by step, get equal numbers, (W,)."""
         if self.length == 1 or not keys.any():
@@ -77,3 +87,18 @@ def numbered(made: Transitions, length: int, first: int) -> Transitions:
 def beyond(episode: Array | None) -> int:
     """Return the smallest episode number that is larger than all that are taken."""
     return 0 if episode is None or not len(episode) else int(episode.max()) + 1
+
+
+@kernel
+def _join(start: int, stop: int, starts: Ints, order: Ints, length: int, labels: Ints, joint: Ints) -> None:
+    """Overlay the graphs of the rows of each window, given by their labels."""
+    for w in range(start, stop):
+        parent = joint[w]
+        parent[:] = labels[order[starts[w]]]
+        for step in range(1, length):
+            row = labels[order[starts[w] + step]]
+            for i in range(len(parent)):
+                if row[i] != i and parent[i] != parent[row[i]]:
+                    link(parent, i, row[i])
+        for i in range(len(parent)):
+            parent[i] = parent[parent[i]]
