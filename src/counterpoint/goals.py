@@ -130,7 +130,8 @@ class Goals:
         inner.require_widths(self.O, inner.action_width)
         stored = () if self.achieved is not None else tuple(range(self.O + self.G, self.S))
         goal = {name: tuple(range(self.O, self.O + self.G))}
-        return replace(inner, state={**inner.state, **goal}, derived=(*inner.derived, *stored))
+        derived, static = (*inner.derived, *stored), (*inner.static, name)
+        return replace(inner, state={**inner.state, **goal}, derived=derived, static=static)
 
     def mask(self, inner: MaskFn, factors: Factorization) -> MaskFn:
         """Extend a mask of the observation's factors: the goal depends on itself alone, and nothing depends on it.

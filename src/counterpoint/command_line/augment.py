@@ -35,6 +35,12 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
     amount.add_argument("--ratio", type=float, help="counterfactuals per real row, such as 3")
     amount.add_argument("--size", type=int, help="rows of the output, real ones included")
     arguments.add_output(verb, "a .parquet, .npz or .hdf5 file")
+    verb.add_argument(
+        "--window",
+        type=int,
+        metavar="H",
+        help="recombine windows of H consecutive rows; each becomes an episode",
+    )
     verb.add_argument("--seed", type=int, default=0, help="the seed of all randomness (0)")
     verb.add_argument("--report", metavar="PAGE", help="also write a report, an HTML page")
     verb.add_argument("--resume", action="store_true", help="continue an interrupted job")
@@ -54,10 +60,10 @@ def run(given: argparse.Namespace) -> int:
     require_apart(outputs, arguments.inputs(source, description))
     amount: dict[str, Any] = {"size": given.size, "ratio": given.ratio, "seed": given.seed}
     if given.dry_run:
-        plan = planned(source, _unloaded(description), given.out, **amount)
+        plan = planned(source, _unloaded(description, _window(given)), given.out, **amount)
         print("\n".join(_foretold(given, plan, description)))
         return 0
-    augmenter = description.augmenter()
+    augmenter = description.augmenter(**_window(given))
     plan = planned(source, augmenter, given.out, **amount)
     for path in outputs.values():
         require_free(path, force=given.force)
@@ -85,16 +91,19 @@ def _check(given: argparse.Namespace, source: Scan, description: Description, au
     check_task(source, augmenter, reward="reward" not in learned, terminal="terminal" not in learned)
 
 
-def _unloaded(description: Description) -> Augmenter:
+def _window(given: argparse.Namespace) -> dict[str, Any]:
+    """Return the length of windows, if the command line gives one."""
+    return {} if given.window is None else {"window": given.window}
+
+
+def _unloaded(description: Description, settings: dict[str, Any]) -> Augmenter:
     """Return an augmenter whose functions are not there, to plan with."""
 
     def never(*_: Any) -> Any:
         raise AssertionError("a plan calls nothing")
 
-    factors = description.factors
-    return Augmenter(
-        factors, never, never, derive=never if factors.derived else None, **settings_of(description.source)
-    )
+    factors, derive = description.factors, never if description.factors.derived else None
+    return Augmenter(factors, never, never, derive=derive, **{**settings_of(description.source), **settings})
 
 
 def _foretold(given: argparse.Namespace, plan: Plan, description: Description) -> list[str]:

@@ -53,7 +53,7 @@ from counterpoint.user_code import Place
 __all__ = ["Description", "DescriptionError", "read_description"]
 
 TABLES = ("state", "action", "derived", "positions", "types", "mask", "reward", "terminal", "augment")
-SECTIONS = (*TABLES, "context")
+SECTIONS = (*TABLES, "context", "static")
 CALLED = ("derived", "mask", "reward", "terminal")  # the sections that may name a function, or a file
 KINDS = {
     "mask": {"proximity": ("radius", "attached", "velocities"), "learned": ("file", "tau"), "function": ("function",)},
@@ -127,8 +127,9 @@ def read_description(path: str | Path, keys: Mapping[str, Sequence[int]] | None 
     action = source.spans("action")
     for section in ("positions", "types"):
         source.known("factor", source.table.get(section, {}), (*state, *action), section)
-    context = source.names("context")
-    source.known("factor", context, tuple(state), "context", "context")
+    context, static = source.names("context"), source.names("static")
+    for word, names in (("context", context), ("static", static)):
+        source.known("factor", names, tuple(state), word, word)
     for section, kinds in KINDS.items():
         source.kind(section, kinds)
     settings_of(source)
@@ -143,6 +144,7 @@ def read_description(path: str | Path, keys: Mapping[str, Sequence[int]] | None 
             action,
             derived=source.columns("derived", "columns", derived["columns"], keys) if derived else (),
             context=context,
+            static=static,
             positions={name: Position(columns) for name, columns in source.spans("positions").items()},
             types=source.words("types"),
         )

@@ -10,6 +10,7 @@ import numpy as np
 from counterpoint.core.arrays import Bools, Floats
 from counterpoint.core.factors import Factorization
 from counterpoint.core.graphs import Sparse, Uniform
+from counterpoint.core.require import require_share
 from counterpoint.description.source import Source
 from counterpoint.masks import Proximity, Threshold
 
@@ -63,7 +64,7 @@ def derive_function(source: Source) -> Callable[..., Any]:
 def settings_of(source: Source) -> dict[str, Any]:
     """Return the settings of the section [augment]."""
     table = source.table.get("augment", {})
-    source.known("word", table, ("policy", "samples_per_pair", "pairing"), "augment")
+    source.known("word", table, ("policy", "samples_per_pair", "pairing", "window", "static_share"), "augment")
     found = dict(table)
     if "policy" in table:
         found["policy"] = _policy(source, table["policy"])
@@ -71,11 +72,12 @@ def settings_of(source: Source) -> dict[str, Any]:
         if not isinstance(table["pairing"], str):
             source.fail(f"pairing: expected a word in quotes, got {table['pairing']!r:.80}", "augment", "pairing")
         source.known("pairing", [table["pairing"]], ("uniform", "sharing"), "augment", "pairing")
-    samples = table.get("samples_per_pair", 1)
-    if type(samples) is not int or not 1 <= samples <= 10**6:
-        source.fail(
-            f"samples_per_pair: expected a whole number, 1 or more, got {samples!r:.80}", "augment", "samples_per_pair"
-        )
+    for word in ("samples_per_pair", "window"):
+        count = table.get(word, 1)
+        if type(count) is not int or not 1 <= count <= 10**6:
+            source.fail(f"{word}: expected a whole number, 1 or more, got {count!r:.80}", "augment", word)
+    with source.failing("augment", "static_share"):
+        require_share("static_share", table.get("static_share", 0.0))
     return found
 
 

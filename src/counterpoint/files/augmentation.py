@@ -11,6 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
+from counterpoint.core import windows
 from counterpoint.core.augment import Augmenter, Counterfactuals
 from counterpoint.core.engine import Funnel
 from counterpoint.core.factors import Factorization
@@ -61,7 +62,8 @@ class Plan:
     Attributes:
         source: the file with the real transitions.
         augmenter: makes the counterfactuals.
-        size: rows of the result, the real ones included.
+        size: rows of the result, the real ones included; counterfactual windows are made as a whole, so what does
+            not fill one is left out.
         seed: of all randomness.
         piece_rows: how many real rows to hold in memory; by default as many as ``PIECE_BYTES`` have room for.
     """
@@ -80,6 +82,12 @@ class Plan:
         if self.size <= rows:
             raise ValueError(f"size: you asked for {self.size:,} rows, and the data alone has {rows:,}. Ask for more.")
         require_count("seed", self.seed, least=0)
+        window = self.augmenter.window
+        if self.size < rows + window:
+            raise ValueError(
+                f"size: a window alone has {window} rows, and you asked for {self.size - rows} more. Ask for more."
+            )
+        object.__setattr__(self, "size", self.size - (self.size - rows) % window)
         first = next(self.source.pieces(1))
         self.augmenter.factors.require_widths(first.transitions.state.shape[1], first.transitions.action.shape[1])
         if not self.piece_rows:
@@ -101,8 +109,8 @@ class Plan:
             )
 
     def made_before(self, row: int) -> int:
-        """Return how many counterfactuals come before this row of the source: pieces get their share."""
-        return (self.size - self.source.rows) * row // self.source.rows
+        """Return how many counterfactuals (rows or windows) come before a row of the source; pieces get their share."""
+        return (self.size - self.source.rows) // self.augmenter.window * row // self.source.rows
 
     @cached_property
     def first_episode(self) -> int | None:
@@ -115,7 +123,7 @@ def augmented(plan: Plan, ledger: Ledger | None = None) -> Iterator[tuple[Record
     """Yield the rows of the augmented file one run after another, with what became of the proposals behind each.
 
     Of each piece the real rows come first: their own base and donor, with nothing swapped. They keep their episodes
-    and steps. A counterfactual is an episode of its own, with a number beyond those of the real ones.
+    and steps. A counterfactual, row or window, is an episode of its own, with a number beyond those of the real ones.
 
     Args:
         plan: what to make.
@@ -124,14 +132,15 @@ def augmented(plan: Plan, ledger: Ledger | None = None) -> Iterator[tuple[Record
     factors, start, episode = plan.augmenter.factors, 0, plan.first_episode
     for number, piece in enumerate(plan.source.pieces(plan.piece_rows)):
         real = _fitting(piece.transitions, factors)
-        data = real.replace(episode=None, step=None)
+        data = real if plan.augmenter.window > 1 else real.replace(episode=None, step=None)
         yield Recording(real, piece.head, Provenance.real(len(data), factors, first=start)), Funnel()
         size = plan.made_before(start + len(data)) - plan.made_before(start)
         for made in _made(plan, number, data, size, ledger or NoLedger()) if size else ():
             rows = made.transitions
             if episode is not None:
-                rows = rows.replace(**_numbered(rows, episode, with_step=real.step is not None))
-                episode += len(rows)
+                numbered = windows.numbered(rows, made.window, episode)
+                rows = numbered if made.window > 1 or real.step is not None else numbered.replace(step=None)
+                episode += len(rows) // made.window
             yield Recording(rows, piece.head, made.provenance.shifted(start)), made.funnel
         start += len(data)
 
@@ -144,18 +153,12 @@ def _fitting(data: Transitions, factors: Factorization) -> Transitions:
     return data.replace(**{name: None if array is None else array.astype(np.int64) for name, array in numbers.items()})
 
 
-def _numbered(rows: Transitions, first: int, *, with_step: bool) -> dict[str, np.ndarray | None]:
-    """Return episode numbers from ``first`` on, one for each row, and steps if the real rows have them."""
-    step = np.zeros(len(rows), np.int64) if with_step else None
-    return {"episode": np.arange(first, first + len(rows), dtype=np.int64), "step": step}
-
-
 def _made(plan: Plan, piece: int, data: Transitions, size: int, ledger: Ledger) -> Iterator[Counterfactuals]:
     """Yield the counterfactuals of a piece: those in the ledger, then new ones."""
     augmenter, funnel = plan.augmenter, Funnel()
     for old in ledger.finished(piece, len(data), augmenter.factors):
         funnel += old.funnel
-        yield Counterfactuals(augmenter.rebuild(data, old.provenance), old.provenance, old.funnel)
+        yield Counterfactuals(augmenter.rebuild(data, old.provenance), old.provenance, old.funnel, augmenter.window)
     if funnel.accepted < size:
         for made in augmenter.stream(data, size, rng=np.random.default_rng([plan.seed, piece]), after=funnel):
             ledger.add(piece, Accepted(made.provenance, made.funnel))

@@ -75,6 +75,7 @@ def factors_to_json(factors: Factorization) -> dict[str, Any]:
         },
         "derived": list(factors.derived),
         "context": list(factors.context),
+        "static": list(factors.static),
         "positions": places,
         "types": dict(factors.types),
     }
@@ -88,7 +89,8 @@ def factors_from_json(found: Mapping[str, Any]) -> Factorization:
             name: Position(tuple(place["columns"]), place["scale"], place["offset"])
             for name, place in found.get("positions", {}).items()
         }
-        parts = {name: found[name] for name in ("action", "derived", "context", "noise", "types") if name in found}
+        names = ("action", "derived", "context", "static", "noise", "types")
+        parts = {name: found[name] for name in names if name in found}
         return Factorization(found["state"], **parts, positions=places)
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise FileProblem(f"its factorisation is not valid: {error}") from error
