@@ -68,13 +68,8 @@ def coda(mask_fn: Any) -> dict[str, Any]:
     return {"replay_buffer_class": CodaReplayBuffer, "replay_buffer_kwargs": {"augmenter": augmenter}}
 
 
-def main() -> None:
-    """Print the table."""
-    steps = int(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1].isdigit() else STEPS
-    torch.set_num_threads(1)
-    print(machine.describe())
-    free = Constant.identity(WORLD.factors)
-    agents = {"plain": agent(), "coda, free mask": agent(**coda(free)), "coda, exact mask": agent(**coda(WORLD.mask))}
+def compared(agents: dict[str, Any], steps: int) -> list[list[object]]:
+    """Let agents learn in turns; return a line of a table for each, the first one being what others are compared to."""
     seconds, samples = dict.fromkeys(agents, 0.0), {n: Watched(a.replay_buffer, "sample") for n, a in agents.items()}
     adds = {name: Watched(each.replay_buffer, "add") for name, each in agents.items()}
     for _ in range(steps // TURN):
@@ -82,16 +77,29 @@ def main() -> None:
             start = time.process_time()
             each.learn(TURN, reset_num_timesteps=False)
             seconds[name] += time.process_time() - start
-    rows: list[list[object]] = []
-    for name in agents:
-        own = [value / steps * 1e3 for value in (seconds[name], samples[name].seconds, adds[name].seconds)]
-        rows.append([name, *own])
-    plain = rows[0]
-    for row in rows:
-        buffer = float(row[2]) + float(row[3]) - float(plain[2]) - float(plain[3])  # type: ignore[arg-type]
-        row += [f"{buffer / float(plain[1]):+.1%}", f"{float(row[1]) / float(plain[1]) - 1:+.1%}"]  # type: ignore[arg-type]
-    head = ["buffer", "ms per step", "of these: sample", "add and augment", "buffer's overhead", "whole step's"]
-    pages.print_table(f"TD3 256-256, batch 1000, {steps} steps, 1 thread; at most {LIMIT:.0%} wanted", head, rows)
+    own = {
+        name: [value / steps * 1e3 for value in (seconds[name], samples[name].seconds, adds[name].seconds)]
+        for name in agents
+    }
+    whole, sample, add = next(iter(own.values()))
+    return [
+        [name, *mine, f"{(mine[1] + mine[2] - sample - add) / whole:+.1%}", f"{mine[0] / whole - 1:+.1%}"]
+        for name, mine in own.items()
+    ]
+
+
+HEAD = ["buffer", "ms per step", "of these: sample", "add and augment", "buffer's overhead", "whole step's"]
+
+
+def main() -> None:
+    """Print the table."""
+    steps = int(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1].isdigit() else STEPS
+    torch.set_num_threads(1)
+    print(machine.describe())
+    free = Constant.identity(WORLD.factors)
+    agents = {"plain": agent(), "coda, free mask": agent(**coda(free)), "coda, exact mask": agent(**coda(WORLD.mask))}
+    title = f"TD3 256-256, batch 1000, {steps} steps, 1 thread; at most {LIMIT:.0%} wanted"
+    pages.print_table(title, HEAD, compared(agents, steps))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,138 @@
+"""The runs of goal-conditioned RL: an agent, the buffer that makes its arm, and what is measured on the way."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Any
+
+import torch
+from stable_baselines3 import HerReplayBuffer
+from stable_baselines3.common.callbacks import BaseCallback
+
+from counterpoint import Augmenter
+from counterpoint.adapters.sb3 import CodaHerReplayBuffer, FutureActual
+from counterpoint.goals import no_reward
+from counterpoint.masks import Constant
+from counterpoint.replay import Mixing
+from experiments import rows
+from experiments.goals import masks
+from experiments.goals.agent import Recipe, agent
+from experiments.goals.tasks import TASKS, evaluate
+
+ARMS = ("her", "heuristic", "learned")
+PILOT = 900  # seeds from here on are for trying out and are not reported
+
+
+@dataclass(frozen=True)
+class Config:
+    """One run; the defaults are the paper's."""
+
+    task: str = "push"
+    arm: str = "her"
+    seed: int = 0
+    steps: int = 1_000_000
+    recipe: Recipe = field(default_factory=Recipe)
+    future_until: int = 25_000  # steps until which all new goals of real rows are achieved later in their episode
+    every: int = 250  # steps between rounds of making counterfactuals
+    sources: int = 20_000  # real rows that a round looks at
+    pairs: int = 2_000
+    samples_per_pair: int = 2
+    max_fraction: float = 0.75
+    capacity: int = 3_000_000
+    evaluate_every: int = 5_000
+    episodes: int = 20
+    mask_rows: int = 50_000  # of play for the learned mask
+    mask_epochs: int = 30
+
+    @property
+    def name(self) -> str:
+        """The name of the run's file."""
+        return f"{self.task}_{self.arm}_{self.seed}"
+
+
+_TINY = Config(
+    steps=400, future_until=150, every=100, sources=200, pairs=100, evaluate_every=200, episodes=2, mask_rows=600,
+    mask_epochs=1,
+    recipe=Recipe(width=16, batch_size=32, buffer_size=1000, warm_up=150, random_until=200),
+)  # fmt: skip
+_SMALL = Recipe(width=256, batch_size=512)
+# Tasks, arms, seeds, settings. Those of "laptop" are frozen after pilot runs; see the page of results.
+PRESETS: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...], Config]] = {
+    "smoke": (("push",), ARMS, (0,), _TINY),
+    "laptop": (("push",), ARMS, (0, 1, 2, 3), Config(steps=150_000, recipe=_SMALL)),
+    "laptop-slide2": (("slide2-wide",), ARMS, (0, 1), Config(steps=500_000, recipe=_SMALL)),
+    "paper": (("push", "slide2"), ARMS, (0, 1, 2, 3, 4), Config()),
+}
+PAPER_SLIDE2_STEPS = 10_000_000
+
+
+def runs(
+    preset: str, arms: Sequence[str] = (), tasks: Sequence[str] = (), seeds: Sequence[int] = ()
+) -> Iterator[Config]:
+    """Give the runs of a preset in the order in which they start: by task, by seed, by arm."""
+    known_tasks, known_arms, known_seeds, base = PRESETS[preset]
+    for task in tasks or known_tasks:
+        long = preset == "paper" and task == "slide2"
+        steps = PAPER_SLIDE2_STEPS if long else base.steps
+        for seed in seeds or known_seeds:
+            for arm in arms or known_arms:
+                yield replace(base, task=task, arm=arm, seed=seed, steps=steps)
+
+
+def buffer(config: Config) -> dict[str, Any]:
+    """Return what makes an arm: the mask of the buffer, none of whose batches has counterfactuals in arm ``her``."""
+    task = TASKS[config.task]
+    factors = task.fetch.observation_factors
+    mask: Any = {
+        "her": lambda: Constant.full(factors),
+        "heuristic": lambda: task.fetch.near(goal=False),
+        "learned": lambda: masks.learned(config.task, config.mask_rows, config.mask_epochs),
+    }[config.arm]()
+    alone = config.arm == "her"
+    augmenter = Augmenter(factors, mask, no_reward, pairs=config.pairs, samples_per_pair=config.samples_per_pair)
+    mixing = Mixing(
+        every=config.steps + 1 if alone else config.every,
+        capacity=config.capacity,
+        max_fraction=config.max_fraction,
+        seed=config.seed,
+        sources=config.sources,
+    )
+    strategy = FutureActual(2, 2, future_until=config.future_until)
+    given = {"augmenter": augmenter, "mixing": mixing, "goal_selection_strategy": strategy}
+    return {"replay_buffer_class": CodaHerReplayBuffer, "replay_buffer_kwargs": given}
+
+
+class Measure(BaseCallback):
+    """Evaluate now and then and write a row about it, and about the counterfactual rows."""
+
+    def __init__(self, config: Config, write: rows.Write) -> None:
+        super().__init__()
+        self.config, self.write, self.evaluating, self.start = config, write, 0.0, perf_counter()
+        self.task = TASKS[config.task]
+        self.env = self.task.make()
+
+    def _on_step(self) -> bool:
+        if self.num_timesteps % self.config.evaluate_every == 0:
+            self._row(self.num_timesteps)
+        return True
+
+    def _row(self, step: int) -> None:
+        start = perf_counter()
+        first = 1_000_000 * (1 + self.config.seed) + step  # goals that no other seed or step has
+        seeds = [first + episode for episode in range(self.config.episodes)]
+        found = evaluate(self.model, self.task, self.env, seeds)
+        held: Any = self.model.replay_buffer  # type: ignore[attr-defined]
+        assert isinstance(held, HerReplayBuffer)  # noqa: S101
+        made = held.counterfactual  # type: ignore[attr-defined]
+        found |= {"share": made.share, "counterfactuals": len(made.ring)}
+        found |= {"acceptance": made.acceptance, "making": made.seconds}
+        now = perf_counter()
+        self.evaluating += now - start
+        self.write(step=step, **found, seconds=now - self.start, evaluating=self.evaluating)
+
+
+def work(config: Config, write: rows.Write) -> None:
+    """Do one run."""
+    torch.set_num_threads(1)
+    learner = agent(TASKS[config.task].make, config.recipe, config.seed, **buffer(config))
+    learner.learn(config.steps, callback=Measure(config, write))

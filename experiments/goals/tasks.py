@@ -1,0 +1,50 @@
+"""The robot's tasks: their environments, factors, and what evaluation says about a policy."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from counterpoint.worlds.fetch import PUSH, SLIDE2, SLIDE2_TEST_THRESHOLD, FetchTask
+from counterpoint.worlds.fetch.tasks import sparse_reward
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task by its environment."""
+
+    identifier: str
+    fetch: FetchTask
+    length: int  # steps of an episode
+    thresholds: tuple[float, ...]  # metres within which evaluation counts a success; training uses the first
+
+    def make(self) -> gymnasium.Env[Any, Any]:
+        """Return a new environment."""
+        given: dict[str, Any] = {} if self.fetch is PUSH else {"distance_threshold": self.thresholds[0]}
+        return gymnasium.make(self.identifier, disable_env_checker=True, **given)
+
+
+_PUSH, _SLIDE2 = "counterpoint/FetchPushDisentangled-v0", "counterpoint/Slide2-v0"
+TASKS = {
+    "push": Task(_PUSH, PUSH, 50, (PUSH.threshold,)),
+    "slide2": Task(_SLIDE2, SLIDE2, 75, (SLIDE2.threshold, SLIDE2_TEST_THRESHOLD)),
+    "slide2-wide": Task(_SLIDE2, SLIDE2, 75, (0.15, SLIDE2_TEST_THRESHOLD)),
+}
+
+
+def evaluate(agent: Any, task: Task, env: gymnasium.Env[Any, Any], seeds: list[int]) -> dict[str, float]:
+    """Play greedy episodes, one for each seed; return success on the last step by threshold, and the mean return."""
+    normalise = agent.get_vec_normalize_env().normalize_obs
+    reached, total = [], 0.0
+    for seed in seeds:
+        shown = env.reset(seed=seed)[0]
+        for _ in range(task.length):
+            action = agent.predict(normalise(shown), deterministic=True)[0]
+            shown, reward, *_ = env.step(action)
+            total += float(reward)
+        goals = shown["achieved_goal"], shown["desired_goal"]
+        reached.append([sparse_reward(*goals, threshold) == 0 for threshold in task.thresholds])
+    shares = np.mean(reached, axis=0)
+    names = ("success", "success_at_test_threshold")
+    return {**dict(zip(names, shares.tolist(), strict=False)), "return": total / len(seeds)}

@@ -1,0 +1,112 @@
+"""Goal-conditioned RL runs at its smallest, its agent does what the paper's does, and its report is made."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("stable_baselines3")
+pytest.importorskip("gymnasium_robotics")
+pytest.importorskip("rich")
+
+import torch
+
+from experiments import pages, rows
+from experiments.goals import masks, report, run
+from experiments.goals.agent import Normed
+from experiments.goals.tasks import TASKS
+
+TINY = run.PRESETS["smoke"][3]
+
+
+def test_presets_compare_seed_by_seed():
+    configs = list(run.runs("laptop"))
+    assert len({config.name for config in configs}) == len(configs) == len(run.ARMS) * 4
+    assert [config.arm for config in configs[: len(run.ARMS)]] == list(run.ARMS)
+    assert all(config.seed < run.PILOT for config in configs)
+    paper = {config.task: config.steps for config in run.runs("paper")}
+    assert paper == {"push": 1_000_000, "slide2": 10_000_000}
+    assert [c.seed for c in run.runs("laptop", ["her"], ["slide2"], [900, 901])] == [900, 901]
+
+
+@pytest.mark.parametrize("arm", ["her", "heuristic"])
+def test_the_smoke_preset_runs(arm, tmp_path):
+    config = replace(TINY, arm=arm)
+    with rows.recording(tmp_path / f"{config.name}.jsonl", config) as write:
+        run.work(config, write)
+    measured = rows.read(tmp_path / f"{config.name}.jsonl")[1]
+    assert [row["step"] for row in measured] == [200, 400]
+    assert all(0 <= row["success"] <= 1 and -50 <= row["return"] <= 0 for row in measured)
+    assert (measured[-1]["share"] > 0) == (arm != "her")
+    assert measured[-1]["share"] <= 0.75
+
+
+@pytest.mark.slow
+def test_the_learned_mask_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(masks, "MODELS", tmp_path)
+    mask = masks.learned("push", 600, 1)
+    masks.learned.cache_clear()
+    data = masks.play(TASKS["push"], 60, np.random.default_rng(0))
+    assert mask(data.state, data.action).shape == (60, 3, 2)
+    assert [path.suffix for path in tmp_path.glob("*.safetensors")] == [".safetensors"]
+
+
+def test_play_touches_the_object():
+    data = masks.play(TASKS["push"], 300, np.random.default_rng(0))
+    moved = np.abs(data.next_state[:, 10:12] - data.state[:, 10:12]).max(axis=1)
+    assert (moved > 1e-3).sum() > 10
+
+
+def test_the_agent_is_the_papers():
+    recipe = replace(TINY.recipe, epsilon=1.0, target_every=3, tau=1.0)
+    config = replace(TINY, recipe=recipe, arm="her")
+    learner = run.agent(TASKS["push"].make, recipe, 0, **run.buffer(config)).learn(250)
+    assert sum(isinstance(module, Normed) for module in learner.actor.modules()) == 3
+    batch = learner.replay_buffer.sample(64, env=learner._vec_normalize_env)
+    assert batch.observations["observation"].abs().max() <= recipe.clip_observations
+    with torch.no_grad():
+        for parameter in learner.critic_target.parameters():
+            parameter.fill_(100.0)  # values far above what is possible
+        (value,) = learner.critic(batch.observations, batch.actions)
+        assert learner._critic_loss(batch).item() == pytest.approx(value.square().mean().item(), rel=1e-4)  # target 0
+    _, stored = learner._sample_action(0, learner.action_noise, 1)
+    assert np.abs(stored).max() <= 1
+    first = learner.critic.state_dict()
+    learner._n_updates = 0
+    for update in range(1, 4):
+        learner.train(1, 32)
+        same = all(
+            torch.equal(learner.critic_target.state_dict()[k], v) for k, v in learner.critic.state_dict().items()
+        )
+        assert same == (update == 3)
+    assert first.keys() == learner.critic_target.state_dict().keys()
+
+
+def written(folder, arm, seed, speed):
+    config = replace(TINY, arm=arm, seed=seed)
+    with rows.recording(folder / "laptop" / f"{config.name}.jsonl", config) as write:
+        for step in range(5_000, 150_001, 5_000):
+            made = {"share": 0.75, "counterfactuals": 10 * step, "acceptance": 0.9, "making": 1.0}
+            success = min(1.0, speed * step / 100_000)
+            write(step=step, success=success, **{"return": -10.0}, **made, seconds=100.0, evaluating=50.0)
+
+
+def test_the_report_says_how_many_steps_each_arm_takes(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    docs, folder = tmp_path / "docs", tmp_path / "runs"
+    docs.mkdir()
+    (docs / "goals.md").write_text(f"# Words\n{pages.BEGIN}\nold\n{pages.END}\nmore words\n")
+    with pytest.raises(SystemExit, match="no finished runs"):
+        report.write(folder, docs)
+    for seed in (0, 1):
+        written(folder, "her", seed, 0.8)
+        written(folder, "heuristic", seed, 1.6)
+    written(folder, "her", 900, 0.0)  # a pilot
+    report.write(folder, docs)
+    page = (docs / "goals.md").read_text()
+    assert "| push | her | 2 | 150k | 1.00 ± 0.00 | – | 65 ± 0 | 95 ± 0 | 115 ± 0 |" in page
+    assert "| push | heuristic | about twice as sample efficient | 0.5" in page
+    assert page.startswith("# Words")
+    assert page.endswith("more words\n")
+    assert (docs / "goals.png").stat().st_size > 10_000
+    assert "heuristic" in capsys.readouterr().out
