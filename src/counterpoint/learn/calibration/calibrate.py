@@ -50,9 +50,9 @@ def calibrate(
 ) -> Calibration:
     """Choose the threshold with the largest yield at which well under ``target`` of the counterfactuals are wrong.
 
-    It aims at half of the target, if any threshold reaches that: the estimate errs, too. Half of the data
-    trains what the mask is held against, the other half judges. The estimator is asked for nothing but
-    scores. What cannot be told from data: influences far below the noise of a factor.
+    It aims at half of the target if any threshold reaches that, because the estimate errs too. One half of the
+    data trains the models that the mask is compared with, the other half judges. The estimator only has to
+    give scores. Influences far below the noise of a factor cannot be seen in data.
 
     Args:
         estimator: anything with a method ``scores``, or a function; as for ``counterpoint.masks.Threshold``.
@@ -74,7 +74,7 @@ def calibrate(
     if len(data) < FEWEST_ROWS:
         raise ValueError(
             f"data: {len(data):,} transitions are too few to count what a mask misses, expected at least "
-            f"{FEWEST_ROWS:,}. Collect more, or use a mask without learning: counterpoint.masks."
+            f"{FEWEST_ROWS:,}. Collect more, or use a mask that needs no learning: counterpoint.masks."
         )
     require_derived(data, factors, derive)
     steps = _TRAININGS + len(_DENSITIES) + _BISECTIONS

@@ -16,8 +16,8 @@ Point: TypeAlias = tuple[float, float, float]  # tau, share of wrong counterfact
 class Calibration:
     """A threshold and what to expect of it; its ``str`` is the verdict with its figures.
 
-    Intervals hold 95% and tell how much hangs on the transitions and pairs that were drawn; they do not
-    tell how far the reasoning behind a figure is off.
+    Intervals are 95% intervals. They say how much depends on which transitions and pairs were drawn, not how
+    far off the reasoning behind a figure may be.
     """
 
     tau: float

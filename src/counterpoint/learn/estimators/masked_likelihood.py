@@ -1,4 +1,4 @@
-"""MaskedLikelihood: how much worse is a factor predicted by those that are not told of another one?"""
+"""MaskedLikelihood: how much worse is the prediction of a factor without another one?"""
 
 from dataclasses import dataclass
 from functools import partial
@@ -32,17 +32,17 @@ class MaskedLikelihood(NetworkEstimator):
     p be the density given all sources and q the one without i. The score is in nats:
 
     - without the next state, KL(p ‖ q): how much likelihood is lost on average;
-    - with it, the larger of that and of log p(s') − log q(s'), what was lost on what happened. To this is
-      added by how much log p(s') falls short of ordinary values: what the model cannot explain might
-      depend on everything, so it counts as entangled with everything.
+    - with it, the larger of that and of log p(s') − log q(s'), the loss on what happened. Then the shortfall of
+      log p(s') from ordinary values is added: what the model cannot explain might depend on everything, so it
+      counts as entangled with everything.
 
-    A mixture matters. Not to know where an obstacle is makes two outcomes possible, hit and miss; the
-    one that occurred stays likely, and the score of a miss stays small. A single Gaussian spreads over both.
+    The mixture matters. If you do not know where an obstacle is, two outcomes are possible, hit and miss. The
+    one that occurred stays likely, and a miss keeps a small score. A single Gaussian would spread over both.
 
-    There are two ways not to know a source: what the network says when it is not told, and the mean of
-    what it says when told the values of other rows. The first is blind to the sharp laws that it could
-    not learn without the source, the second leaves the data where sources belong together. Half of q is
-    the one and half the other: where either finds what happened likely, the source was not needed.
+    There are two ways of not knowing a source: leave it out, or average the predictions over values from other
+    rows. The first misses sharp laws that cannot be learned without the source. The second leaves the data
+    where sources belong together. Half of q is the one and half the other: where either finds what happened
+    likely, the source was not needed.
 
     Densities are compared as if all were blurred by a quarter of the usual error, for each column that of
     held-out rows: no model should be believed beyond it.
@@ -51,13 +51,13 @@ class MaskedLikelihood(NetworkEstimator):
     and SkiLD, and Granger tests in HIntS.
 
     Attributes:
-        uses_next_state: whether ``scores`` is given the next state. It is no matter for training:
-            ``dataclasses.replace(fitted, uses_next_state=False)`` scores with what was learned already.
+        uses_next_state: whether ``scores`` is given the next state. Training does not depend on it, so
+            ``dataclasses.replace(fitted, uses_next_state=False)`` needs no new fit.
         width: hidden units of the network.
         components: Gaussians of each mixture.
         draws: how many rows lend their values to a source that is not to be known.
-        finest: smallest standard deviation of a Gaussian, in those of the target. It is the precision that
-            the model claims at most; smaller than its real errors, every score is noise.
+        finest: smallest standard deviation of a Gaussian, in those of the target. The model claims no better
+            precision than this. If it is smaller than the real errors, every score is noise.
         worst: share of rows that count as badly predicted; interactions are rare and are among them.
         oversample: share of the rows of later stages that are drawn from the worst; 0 treats all alike.
         surprise: share of held-out rows whose likelihood counts as extraordinary, five rows at least.

@@ -1,4 +1,4 @@
-"""ResidualAttribution: what a factor does not do by itself, another one must have caused."""
+"""ResidualAttribution: if a factor does what it would not do by itself, another one caused it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -39,15 +39,15 @@ class ResidualAttribution(NetworkEstimator):
     1. *Models of motion* predict each factor's change, and how large their error usually is: from the
        factor alone, from the factor and the actions, and from everything. They minimise absolute errors,
        so that a minority of entangled rows does not bend them. Factors of one type share a model.
-    2. An *anomaly* is a residual far beyond the usual one. The usual one is the smallest that any of the
-       models knows of, so that what everything together explains is no noise.
+    2. An *anomaly* is a residual far beyond the usual one. "Usual" is the smallest error that any of the models
+       expects, so that motion which everything together explains does not pass for noise.
     3. *Gates* g(i, j) explain them, by a noisy-or: P(anomaly of j) = 1 − Π (1 − g(i, j)) over sources i.
        Anomalies that neither the factor alone nor the actions account for are explained by state
        factors; those of the factor alone, by state factors and actions together. A gate sees source and
        target alone (all pairs of the same types share one), and where positions are declared how they
-       lie to each other now and after the step that actions and their own motion make. It costs a little
-       to open one. What can be told from the target itself, such as a wall that the model of motion did
-       not get right, is set aside in the same way.
+       lie to each other, now and after the step that actions and their own motion would make. An open gate
+       costs a little. Anomalies that the target itself announces, such as a wall that the model of motion got
+       wrong, are explained away in the same manner.
 
     The score of an edge is its gate, the probability of an influence, from state and action alone. An
     influence *stands* if swapping its source almost always makes a difference to the model that sees
@@ -55,10 +55,10 @@ class ResidualAttribution(NetworkEstimator):
     source, those stand that often make one. The score is then at least the share of rows in which they
     do, and these sources are known to the models of step 1.
 
-    It is at its best where influences come and go: contacts, clicks, switches. Of a standing influence
-    it cannot tell where it pauses. Influences far below the noise are not seen, nor are those of two
-    sources together that neither has alone. It needs all three steps: interrupted before the gates are
-    trained, ``fit`` raises ``KeyboardInterrupt``.
+    It is at its best where influences come and go: contacts, clicks, switches. It cannot tell where a standing
+    influence pauses. It does not see influences far below the noise, nor those that two sources have only
+    together. It needs all three steps: interrupted before the gates are trained, ``fit`` raises
+    ``KeyboardInterrupt``.
 
     Attributes:
         width: hidden units of the models of motion.

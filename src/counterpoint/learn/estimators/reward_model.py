@@ -28,12 +28,12 @@ _BATCH = 16384  # rows that are predicted at once
 class RewardModel(Learner):
     """A network of state, action and next state that predicts a column of the data, to relabel it by.
 
-    A reward that takes few values, as in the paper's Pong (-1, 0 and 1), is predicted by choosing the likeliest
-    of them, any other one as a number. Use it as ``reward_fn``, or with ``predicts="terminated"`` as
-    ``terminal_fn``, of an ``Augmenter``, or name its file in a description: ``kind = "learned"``.
+    If the reward takes few values, as in the paper's Pong (-1, 0 and 1), the model chooses the likeliest of them;
+    otherwise it predicts a number. Use it as the ``reward_fn`` of an ``Augmenter``, or with
+    ``predicts="terminated"`` as its ``terminal_fn``, or name its file in a description: ``kind = "learned"``.
 
-    It is as good as the data: counterfactuals bring situations that the data does not hold, for example two
-    goals reached at once. A function that you know is always better.
+    The model is only as good as the data. Counterfactuals bring situations that the data does not hold, for
+    example two goals reached at once. If you know the function, use that instead.
 
     Attributes:
         predicts: the column to predict: "reward" or "terminated".

@@ -41,11 +41,11 @@ class SandyMixture(Predictor):
     inputs and targets are standardised, a score says by how many of its standard deviations the target
     may move at most, to first order, per standard deviation of the source. Self-edges get 1 added.
 
-    The gate must see the regimes sharply, such as the spheres of the paper's NonstationaryMP. So it sees
-    squares of columns too, which makes "far from the mean" a linear question. A soft gate is a way around
-    sparsity, since dependence through the gate itself costs nothing: ``gate_penalty`` closes it. A decided
-    one tends to settle on a few experts: ``balance`` keeps all in use. Where the graph is constant, the
-    mixture is at its best; on sprites it is poor, as the paper says.
+    The gate must tell regimes apart sharply, such as the spheres of the paper's NonstationaryMP. So it also sees
+    the squares of columns, which makes "far from the mean" a linear question. A soft gate evades sparsity,
+    because dependence through the gate costs nothing; ``gate_penalty`` prevents that. A decided gate tends to
+    settle on a few experts; ``balance`` keeps all of them in use. The mixture is at its best where the graph is
+    constant. On sprites it is poor, as the paper says.
 
     Attributes:
         experts: number of experts. As many as there are kinds of graphs is enough.

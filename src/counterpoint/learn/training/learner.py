@@ -103,7 +103,7 @@ class Learner(Training, ABC):
             progress: whether to show a progress bar on the error stream.
 
         Raises:
-            ValueError: if the data does not fit the factors, is too little or has a constant column.
+            ValueError: if the data does not fit the factors, has too few rows, or has a constant column.
         """
         require_generator(rng)
         require_training_data(data, factors, allow_constant=self.allow_constant)
