@@ -70,7 +70,7 @@ class DistilledLikelihood(NetworkEstimator):
     width: int = 64
     components: int = 3
     finest: float = 0.01
-    oversample: float = 0.3
+    oversample: float = 0.0
     student_width: int = 32
     student_epochs: int = 30
     epochs: int = 30
@@ -90,7 +90,13 @@ class DistilledLikelihood(NetworkEstimator):
     def build(self, factors: Factorization, scaling: Scaling) -> "Distilled":  # noqa: D102
         require_several(factors)
         teacher = MaskedNetwork(
-            factors, scaling, components=self.components, width=self.width, finest=self.finest, draws=self.draws
+            factors,
+            scaling,
+            components=self.components,
+            width=self.width,
+            finest=self.finest,
+            draws=self.draws,
+            deep=True,
         )
         return Distilled(factors, teacher, Student(factors, scaling, self.student_width))
 

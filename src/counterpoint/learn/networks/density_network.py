@@ -27,6 +27,7 @@ class DensityNetwork(nn.Module):
         width: hidden units.
         finest: smallest standard deviation, in those of the target.
         draws: how many rows of the training data to remember, for ``redrawn``.
+        deep: as in ``MessageNetwork``.
 
     Attributes:
         n, nodes: number of state factors, and of all factors.
@@ -38,13 +39,21 @@ class DensityNetwork(nn.Module):
     drawn: Tensor  # (draws, S + A)
 
     def __init__(
-        self, factors: Factorization, scaling: Scaling, *, components: int, width: int, finest: float, draws: int
+        self,
+        factors: Factorization,
+        scaling: Scaling,
+        *,
+        components: int,
+        width: int,
+        finest: float,
+        draws: int,
+        deep: bool = False,
     ) -> None:
         super().__init__()
         self.n, self.nodes = factors.n, factors.n + factors.m
         self.components, self.floor = components, math.log(finest)
         self.columns = max(map(len, factors.state.values()))
-        self.network = network_for(factors, scaling, components * (1 + 2 * self.columns), width)
+        self.network = network_for(factors, scaling, components * (1 + 2 * self.columns), width, deep=deep)
         self.real = self.network.tokens.real[: self.n, None, : self.columns].float()
         self.changes = steadier_as_changes(factors, scaling)
         self.owned = torch.split(torch.from_numpy(node_columns(factors)), list(factors.widths))

@@ -35,17 +35,21 @@ class MessageNetwork(nn.Module):
         scaling: how they were standardised.
         outputs: number of outputs for each target.
         width: hidden units of a target; messages have half as many.
+        deep: whether messages have two hidden layers of the whole width: sharper gates, for a fifth more time.
 
     Cost: N·n small messages and n heads for each row.
     """
 
-    def __init__(self, factors: Factorization, scaling: Scaling, outputs: int, width: int) -> None:
+    def __init__(
+        self, factors: Factorization, scaling: Scaling, outputs: int, width: int, *, deep: bool = False
+    ) -> None:
         super().__init__()
         self.tokens, self.relations = Tokens(factors), Relations(factors, scaling)
         nodes = self.relations.nodes
         kinds, pairs = nodes.kind[: nodes.n].tolist(), nodes.pair_kind.tolist()
         self.own = TypedMLP(kinds, [nodes.width, width])
-        self.message = TypedMLP(pairs, [self.relations.width, width // 2, width], activation=silu)
+        hidden = [width, width] if deep else [width // 2]
+        self.message = TypedMLP(pairs, [self.relations.width, *hidden, width], activation=silu)
         self.layers = nn.ModuleList([TypedMLP(kinds, [width, width]) for _ in range(2)])
         self.last = TypedMLP(kinds, [width, outputs])
 
@@ -123,8 +127,9 @@ def without(parts: Contributions, source: Tensor) -> Tensor:
     return parts.total - parts.each[source, :, rows].transpose(0, 1)
 
 
-def network_for(factors: Factorization, scaling: Scaling, outputs: int, width: int) -> Network:
+def network_for(factors: Factorization, scaling: Scaling, outputs: int, width: int, *, deep: bool = False) -> Network:
     """Return ``MessageNetwork`` if some factors are somewhere or alike, otherwise a ``TrunkNetwork``."""
     alike = len(set(factors.types.values())) < len(factors.names)
-    kind = MessageNetwork if alike or len(factors.positions) > 1 else TrunkNetwork
-    return kind(factors, scaling, outputs, width)
+    if alike or len(factors.positions) > 1:
+        return MessageNetwork(factors, scaling, outputs, width, deep=deep)
+    return TrunkNetwork(factors, scaling, outputs, width)
