@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup demo format lint type test test-all test-processors bench docs clean
+.PHONY: setup demo format lint type test test-all test-processors campaign bench docs clean
 
 setup: $(READY)
 
@@ -47,6 +47,10 @@ test-processors: $(READY)
 	$(NARROW) $(BIN)/python -m pytest -n 2 $(TRAINED)
 	$(USUAL) $(BIN)/python -m pytest -n 2 $(TRAINED)
 	$(WIDE) $(BIN)/python -m pytest -n 2 $(TRAINED)
+
+# Damage, kills, full disks and concurrent pairs, in their thousands; each campaign prints how many it survived.
+campaign: $(READY)
+	$(BIN)/python -m pytest -q -s -m slow tests/campaigns
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

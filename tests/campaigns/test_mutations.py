@@ -1,0 +1,90 @@
+"""Every format that we read, damaged in thousands of ways, in a child with little memory and time.
+
+The outcome is the same data, or one error class with the file's name. A difference is allowed only where the format
+has no checksum: text that a person wrote, and datasets of others' making.
+"""
+
+import collections
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.campaigns import specimens
+from tests.campaigns.mutations import mutated
+from tests.campaigns.readers import KINDS
+
+ROOT = Path(__file__).parents[2]
+NO_CHECKSUM = {
+    "description": "a person writes it",
+    "minari": "its metadata is plain JSON, and Minari's own arrays have no checksums",
+    "parquet": "pages have checksums, the footer with names and types has none",
+    "d4rl": "values and structures have checksums, text in attributes and names has none",
+    "robomimic": "as d4rl",
+    "npz": "members have checksums, the directory of the archive has none",
+    "buffer": "as npz",
+    "ledger": "what is wrong is made again",
+}
+SMALL, LARGE = 40, 3000
+
+
+class Child:
+    """A process that reads files, started again when it dies."""
+
+    def __init__(self):
+        self.process = None
+
+    def ask(self, kind, path, *, first=False):
+        if self.process is None or self.process.poll() is not None:
+            command = [sys.executable, "-m", "tests.campaigns.child"]
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+            self.process = subprocess.Popen(command, cwd=ROOT, text=True, **pipes)
+        try:
+            self.process.stdin.write(json.dumps({"kind": kind, "path": str(path), "first": first}) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            return "died"
+        return self.process.stdout.readline().strip() or f"died {self.process.wait()}"
+
+    def close(self):
+        if self.process is not None:
+            self.process.stdin.close()
+            self.process.wait()
+            self.process.stdout.close()
+
+
+def campaign(kind, folder, count):
+    path = specimens.make(folder, kind)
+    raw = {file: file.read_bytes() for file in specimens.files_of(path)}
+    rng, child, outcomes, bad = np.random.default_rng(20201112), Child(), collections.Counter(), []
+    assert child.ask(kind, path, first=True) == "same"
+    for number in range(count):
+        victim = list(raw)[int(rng.integers(len(raw)))]
+        victim.write_bytes(mutated(raw[victim], rng))
+        answer = child.ask(kind, path)
+        word = answer.partition(" ")[0]
+        outcomes[word] += 1
+        if word not in ("same", "refused") and not (word == "different" and kind in NO_CHECKSUM):
+            bad.append((number, victim.name, answer[-1500:]))
+        specimens.restore(raw)
+        if word == "died":
+            assert child.ask(kind, path, first=True) == "same"
+    assert child.ask(kind, path) == "same"
+    child.close()
+    survived = count - len(bad)
+    print(f"\nmutations of {kind}: {survived:,} of {count:,} survived; {dict(outcomes)}")
+    return bad
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_few(kind, tmp_path):
+    assert campaign(kind, tmp_path, SMALL) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_many(kind, tmp_path):
+    assert campaign(kind, tmp_path, LARGE) == []
