@@ -16,6 +16,7 @@ from benchmarks.online import HEAD, LIMIT, compared
 from experiments import machine, pages
 from experiments.goals.agent import Recipe, agent
 from experiments.goals.run import Config, buffer
+from experiments.goals.simulated import Telling
 from experiments.goals.tasks import TASKS
 
 STEPS, ROWS = 500, 5_000
@@ -24,7 +25,7 @@ STEPS, ROWS = 500, 5_000
 def filled(**buffer: Any) -> Any:
     """Return the agent with some thousand rows of random play in its buffer."""
     recipe = Recipe(warm_up=ROWS, random_until=ROWS)
-    return agent(TASKS["push"].make, recipe, 0, **buffer).learn(ROWS)
+    return agent(lambda: Telling(TASKS["push"].make(), islands=False), recipe, 0, **buffer).learn(ROWS)
 
 
 def main() -> None:

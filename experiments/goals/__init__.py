@@ -22,5 +22,6 @@ Differences from the paper:
 4. Counterfactuals of Slide2 are rewarded with the training threshold of 5 cm; the paper's code used 7.5 cm for them.
 5. One environment at a time, where the code had six. Evaluation has its own environment, fresh goals and fixed seeds.
 6. In the laptop preset networks are 3 x 256 with batches of 512, not 3 x 512 with 2000, which would take half a day for
-   each run.
+   each run; and 450,000 counterfactuals are kept, three for each of 150,000 real rows, not 3 million.
+7. The mask of ``contacts`` has to simulate every proposal, so that arm looks at 400 pairs in each round, not at 2000.
 """

@@ -137,7 +137,7 @@ def _rows(found: list[Curve], tasks: Sequence[str]) -> Lines:
             last = [curve.last for curve in found if (curve.task, curve.arm) == (task, arm)]
             if last:
                 time = [row["making"] / (row["seconds"] - row["evaluating"]) for row in last]
-                cells = [[row[name] for row in last] for name in ("share", "acceptance")]
+                cells = [[row.get(name, np.nan) for row in last] for name in ("share", "acceptance", "confirmed")]
                 yield (
                     task,
                     arm,
@@ -163,5 +163,5 @@ PARTS = (  # the page's tables: what gives their lines, and their heads
          *(f"thousand steps to {share:.0%}" for share in SHARES)),
     ),
     (_efficiency, ("task", "arm", "paper", "steps to HER's final success, relative to HER", "success above HER's")),
-    (_rows, ("task", "arm", "counterfactual rows", "share in batches", "acceptance", "time making")),
+    (_rows, ("task", "arm", "counterfactual rows", "share in batches", "acceptance", "confirmed", "time making")),
 )  # fmt: skip

@@ -5,21 +5,22 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
+import numpy as np
 import torch
-from stable_baselines3 import HerReplayBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 
 from counterpoint import Augmenter
 from counterpoint.adapters.sb3 import CodaHerReplayBuffer, FutureActual
 from counterpoint.goals import no_reward
 from counterpoint.masks import Constant
-from counterpoint.replay import Mixing
+from counterpoint.replay import CounterfactualRows, Mixing
 from experiments import rows
 from experiments.goals import masks
 from experiments.goals.agent import Recipe, agent
+from experiments.goals.simulated import HIDDEN, Contacts, Judge, Telling, observation_factors
 from experiments.goals.tasks import TASKS, evaluate
 
-ARMS = ("her", "heuristic", "learned")
+ARMS = ("her", "heuristic", "contacts", "learned")
 PILOT = 900  # seeds from here on are for trying out and are not reported
 
 
@@ -36,11 +37,13 @@ class Config:
     every: int = 250  # steps between rounds of making counterfactuals
     sources: int = 20_000  # real rows that a round looks at
     pairs: int = 2_000
+    contact_pairs: int = 400  # of arm "contacts", whose mask has to simulate every proposal
     samples_per_pair: int = 2
     max_fraction: float = 0.75
     capacity: int = 3_000_000
     evaluate_every: int = 5_000
     episodes: int = 20
+    audit_rows: int = 200  # counterfactuals that are put back into the simulator at each evaluation
     mask_rows: int = 50_000  # of play for the learned mask
     mask_epochs: int = 30
 
@@ -51,16 +54,16 @@ class Config:
 
 
 _TINY = Config(
-    steps=400, future_until=150, every=100, sources=200, pairs=100, evaluate_every=200, episodes=2, mask_rows=600,
-    mask_epochs=1,
+    steps=400, future_until=150, every=100, sources=200, pairs=100, contact_pairs=20, evaluate_every=200, episodes=2,
+    audit_rows=20, mask_rows=600, mask_epochs=1,
     recipe=Recipe(width=16, batch_size=32, buffer_size=1000, warm_up=150, random_until=200),
 )  # fmt: skip
-_SMALL = Recipe(width=256, batch_size=512)
+_SMALL = Recipe(width=256, batch_size=512, buffer_size=200_000)
 # Tasks, arms, seeds, settings. Those of "laptop" are frozen after pilot runs; see the page of results.
 PRESETS: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...], Config]] = {
     "smoke": (("push",), ARMS, (0,), _TINY),
-    "laptop": (("push",), ARMS, (0, 1, 2, 3), Config(steps=150_000, recipe=_SMALL)),
-    "laptop-slide2": (("slide2-wide",), ARMS, (0, 1), Config(steps=500_000, recipe=_SMALL)),
+    "laptop": (("push",), ARMS, (0, 1, 2, 3), Config(steps=150_000, capacity=450_000, recipe=_SMALL)),
+    "laptop-slide2": (("slide2-wide",), ARMS, (0, 1), Config(steps=500_000, capacity=450_000, recipe=_SMALL)),
     "paper": (("push", "slide2"), ARMS, (0, 1, 2, 3, 4), Config()),
 }
 PAPER_SLIDE2_STEPS = 10_000_000
@@ -82,14 +85,15 @@ def runs(
 def buffer(config: Config) -> dict[str, Any]:
     """Return what makes an arm: the mask of the buffer, none of whose batches has counterfactuals in arm ``her``."""
     task = TASKS[config.task]
-    factors = task.fetch.observation_factors
+    factors = observation_factors(task)
     mask: Any = {
         "her": lambda: Constant.full(factors),
         "heuristic": lambda: task.fetch.near(goal=False),
+        "contacts": lambda: Contacts(task),
         "learned": lambda: masks.learned(config.task, config.mask_rows, config.mask_epochs),
     }[config.arm]()
-    alone = config.arm == "her"
-    augmenter = Augmenter(factors, mask, no_reward, pairs=config.pairs, samples_per_pair=config.samples_per_pair)
+    alone, pairs = config.arm == "her", config.contact_pairs if config.arm == "contacts" else config.pairs
+    augmenter = Augmenter(factors, mask, no_reward, pairs=pairs, samples_per_pair=config.samples_per_pair)
     mixing = Mixing(
         every=config.steps + 1 if alone else config.every,
         capacity=config.capacity,
@@ -98,7 +102,7 @@ def buffer(config: Config) -> dict[str, Any]:
         sources=config.sources,
     )
     strategy = FutureActual(2, 2, future_until=config.future_until)
-    given = {"augmenter": augmenter, "mixing": mixing, "goal_selection_strategy": strategy}
+    given = {"augmenter": augmenter, "mixing": mixing, "goal_selection_strategy": strategy, "noise_key": HIDDEN}
     return {"replay_buffer_class": CodaHerReplayBuffer, "replay_buffer_kwargs": given}
 
 
@@ -109,7 +113,7 @@ class Measure(BaseCallback):
         super().__init__()
         self.config, self.write, self.evaluating, self.start = config, write, 0.0, perf_counter()
         self.task = TASKS[config.task]
-        self.env = self.task.make()
+        self.env, self.judge = self.task.make(), Judge(self.task)
 
     def _on_step(self) -> bool:
         if self.num_timesteps % self.config.evaluate_every == 0:
@@ -121,11 +125,13 @@ class Measure(BaseCallback):
         first = 1_000_000 * (1 + self.config.seed) + step  # goals that no other seed or step has
         seeds = [first + episode for episode in range(self.config.episodes)]
         found = evaluate(self.model, self.task, self.env, seeds)
-        held: Any = self.model.replay_buffer  # type: ignore[attr-defined]
-        assert isinstance(held, HerReplayBuffer)  # noqa: S101
-        made = held.counterfactual  # type: ignore[attr-defined]
+        made: CounterfactualRows = self.model.replay_buffer.counterfactual  # type: ignore[attr-defined]
         found |= {"share": made.share, "counterfactuals": len(made.ring)}
         found |= {"acceptance": made.acceptance, "making": made.seconds}
+        if len(made.ring):
+            rng = np.random.default_rng([self.config.seed, step])
+            some = made.ring.take(rng.integers(len(made.ring), size=self.config.audit_rows))
+            found["confirmed"] = self.judge.confirmed(some)
         now = perf_counter()
         self.evaluating += now - start
         self.write(step=step, **found, seconds=now - self.start, evaluating=self.evaluating)
@@ -134,5 +140,10 @@ class Measure(BaseCallback):
 def work(config: Config, write: rows.Write) -> None:
     """Do one run."""
     torch.set_num_threads(1)
-    learner = agent(TASKS[config.task].make, config.recipe, config.seed, **buffer(config))
+    task = TASKS[config.task]
+
+    def make() -> Any:
+        return Telling(task.make(), islands=config.arm == "contacts")
+
+    learner = agent(make, config.recipe, config.seed, **buffer(config))
     learner.learn(config.steps, callback=Measure(config, write))

@@ -29,7 +29,7 @@ def test_presets_compare_seed_by_seed():
     assert [c.seed for c in run.runs("laptop", ["her"], ["slide2"], [900, 901])] == [900, 901]
 
 
-@pytest.mark.parametrize("arm", ["her", "heuristic"])
+@pytest.mark.parametrize("arm", ["her", "heuristic", "contacts"])
 def test_the_smoke_preset_runs(arm, tmp_path):
     config = replace(TINY, arm=arm)
     with rows.recording(tmp_path / f"{config.name}.jsonl", config) as write:
@@ -39,6 +39,8 @@ def test_the_smoke_preset_runs(arm, tmp_path):
     assert all(0 <= row["success"] <= 1 and -50 <= row["return"] <= 0 for row in measured)
     assert (measured[-1]["share"] > 0) == (arm != "her")
     assert measured[-1]["share"] <= 0.75
+    if arm == "contacts":
+        assert measured[-1]["confirmed"] == 1
 
 
 @pytest.mark.slow
@@ -60,7 +62,9 @@ def test_play_touches_the_object():
 def test_the_agent_is_the_papers():
     recipe = replace(TINY.recipe, epsilon=1.0, target_every=3, tau=1.0)
     config = replace(TINY, recipe=recipe, arm="her")
-    learner = run.agent(TASKS["push"].make, recipe, 0, **run.buffer(config)).learn(250)
+    learner = run.agent(
+        lambda: run.Telling(TASKS["push"].make(), islands=False), recipe, 0, **run.buffer(config)
+    ).learn(250)
     assert sum(isinstance(module, Normed) for module in learner.actor.modules()) == 3
     batch = learner.replay_buffer.sample(64, env=learner._vec_normalize_env)
     assert batch.observations["observation"].abs().max() <= recipe.clip_observations
