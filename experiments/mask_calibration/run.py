@@ -88,5 +88,5 @@ def work(config: Config, write: rows.Write) -> None:
         write(step=step, tau=tau, estimate=wrong, accepted=accepted, chosen=tau == found.tau, **truth)
     write(
         step=len(found.curve), verdict=found.verdict, fine=found.fine, low=found.wrong.low, high=found.wrong.high,
-        implausible=found.implausible.value, false_edges=found.false_edges, missed=found.missed,
+        unknown=found.unknown.value, contradicted=found.contradicted.value,
     )  # fmt: skip

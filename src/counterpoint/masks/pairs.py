@@ -9,7 +9,7 @@ import numpy as np
 from counterpoint.core.arrays import Array, Bools, Floats
 from counterpoint.core.factors import Factorization
 
-_MOST_DIFFERENCES = 16  # of columns of two factors that are not known to be anywhere
+_MOST_DIFFERENCES = 40  # of columns of two factors that are not known to be anywhere
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,7 @@ class Pairs:
         return all(self.factors.names[node] in self.factors.positions for node in (i, j))
 
     def _own(self, node: int) -> list[int]:
-        name, width = self.factors.names[node], self.factors.state_width
-        if node < self.factors.n:
-            return list(self.factors.state[name])
-        return [width + column for column in self.factors.action[name]]
+        return list(columns_of(self.factors, node))
 
     def _rest(self, node: int) -> list[int]:
         """The columns of a node that do not say where it is."""
@@ -106,6 +103,14 @@ class Pairs:
     def _position(self, rows: Array, node: int) -> Floats:
         values = rows[:, : self.factors.state_width] if node < self.factors.n else rows[:, self.factors.state_width :]
         return self.factors.positions[self.factors.names[node]].of(values.astype(np.float64))
+
+
+def columns_of(factors: Factorization, node: int) -> tuple[int, ...]:
+    """Return the columns of states beside actions that a node owns."""
+    name = factors.names[node]
+    if node < factors.n:
+        return factors.state[name]
+    return tuple(factors.state_width + column for column in factors.action[name])
 
 
 def beside(state: Array, action: Array) -> Array:

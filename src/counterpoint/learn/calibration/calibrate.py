@@ -1,9 +1,8 @@
-"""Which threshold, and whether to augment at all: told from data alone, without labels or simulator.
+"""Whether to augment with a mask, and at which threshold: told from data alone, without labels or simulator.
 
-Three controls: (a) accepted proposals must be as plausible to an independent forward model as real
-transitions; (b) factors glued together from different episodes, far apart, must have no edges; (c) a
-factor that did what it would not do by itself must have an edge. The third carries the estimate of how
-many counterfactuals are wrong: see ``reliability``.
+A witness that knows nothing of the mask says, for every pair of factors and every region of their joint
+configurations, how often a target does what it would not do by itself: see ``witness``. Its regions are
+counted where the mask has no edge, and weighed by how often the accepted counterfactuals fall there.
 """
 
 from typing import Any
@@ -11,30 +10,30 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from counterpoint.core.arrays import Floats
+from counterpoint.core.arrays import Array
 from counterpoint.core.coda import require_derived
 from counterpoint.core.factors import Factorization
 from counterpoint.core.protocols import DeriveFn
 from counterpoint.core.require import require_generator
 from counterpoint.core.transitions import Transitions
-from counterpoint.learn.calibration.motion_alone import MotionAlone
-from counterpoint.learn.calibration.plausibility import Forward, implausible
-from counterpoint.learn.calibration.reliability import Swaps, first_curve
-from counterpoint.learn.calibration.threshold_trial import Scorer, ThresholdTrial, glued_scores, hiding_scores
-from counterpoint.learn.calibration.unexplained import Ordinary
-from counterpoint.learn.calibration.verdict import LEAST_YIELD, Calibration, Point, weigh
+from counterpoint.learn.calibration.trial import Asked, Hearing, Trial
+from counterpoint.learn.calibration.verdict import LEAST_YIELD, Calibration, Point, gaps_in_words, weigh
+from counterpoint.learn.calibration.witness import Witness
 from counterpoint.learn.estimators.estimator import Estimator
 from counterpoint.learn.training.fitting import split
 from counterpoint.learn.training.inputs import require_training_data
+from counterpoint.masks import Constant, Supported
 from counterpoint.metrics import Estimate
 
 FEWEST_ROWS = 2000  # transitions; fewer hold too few interactions to count
-_PAIRS = 6000  # pairs of transitions that each threshold is tried on
+_PAIRS = 4000  # pairs of transitions that each threshold is tried on
 _MOST_ENTRIES = 20_000_000  # of the scores of all rows that are judged
 _DENSITIES = (0.6, 0.45, 0.32, 0.22, 0.16, 0.11, 0.08, 0.05, 0.03, 0.01)  # shares of edges in the masks tried first
-_BISECTIONS, _RESAMPLES, _LEVEL = 6, 40, 0.95
-_TRAININGS = 3
+_BISECTIONS = 6
 _AIM = 0.5  # share of the target that is aimed at; the rest is for errors of the estimate, which cost little yield
+_SURE = 2.0  # standard errors of an interval
+_OFF = 0.5  # by what share of itself the estimate was off on the worlds it was developed on, at the most
+_BLIND = 0.5  # share of the surprises without a known cause that may be influences across a cut
 _NOTHING = Estimate(float("nan"), float("nan"), float("nan"))
 
 
@@ -50,14 +49,15 @@ def calibrate(
 ) -> Calibration:
     """Choose the threshold with the largest yield at which well under ``target`` of the counterfactuals are wrong.
 
-    It aims at half of the target if any threshold reaches that, because the estimate errs too. One half of the
-    data trains the models that the mask is compared with, the other half judges. The estimator only has to
-    give scores. Influences far below the noise of a factor cannot be seen in data.
+    It aims at half of the target, if any threshold reaches that: the estimate errs, too. A mask is judged as it
+    is. Half of the data is for a witness to learn from, the other half is counted. There are three answers:
+    fine, do not augment, and cannot tell.
 
     Args:
-        estimator: anything with a method ``scores``, or a function; as for ``counterpoint.masks.Threshold``.
+        estimator: anything with a method ``scores``, or a function that returns scores, as for
+            ``counterpoint.masks.Threshold``; or a mask, such as ``Proximity``.
         data: transitions that the estimator was not fitted to: on those it was fitted to it misses less.
-            With episode ids, halves are made of whole episodes, and the negative control is possible.
+            With episode ids, halves are made of whole episodes, and hidden velocities are made up for.
         factors: how columns split into factors.
         rng: source of randomness.
         target: largest share of wrong counterfactuals that is fine.
@@ -74,48 +74,60 @@ def calibrate(
     if len(data) < FEWEST_ROWS:
         raise ValueError(
             f"data: {len(data):,} transitions are too few to count what a mask misses, expected at least "
-            f"{FEWEST_ROWS:,}. Collect more, or use a mask that needs no learning: counterpoint.masks."
+            f"{FEWEST_ROWS:,}. Collect more, or use a mask without learning: counterpoint.masks."
         )
     require_derived(data, factors, derive)
-    steps = _TRAININGS + len(_DENSITIES) + _BISECTIONS
-    with tqdm(total=steps, disable=not progress) as bar:
-        learn, judge = (data[rows] for rows in split(data, 0.5, rng))
-        judge = judge[: max(FEWEST_ROWS // 2, _MOST_ENTRIES // (factors.n * (factors.n + factors.m)))]
-        scorer = Scorer(estimator, factors, derive)
-        baseline, trial = _prepare(scorer, learn, judge, bar, rng)
+    witness, support = gather(data, factors, rng=rng)
+    return judge(Asked(estimator, factors, derive), witness, support, rng=rng, target=target, progress=progress)
+
+
+def gather(data: Transitions, factors: Factorization, *, rng: np.random.Generator) -> tuple[Witness, Supported]:
+    """Let a witness learn from one half of the data and count in the other; whatever the mask, it is the same."""
+    learn, held = (data[rows] for rows in split(data, 0.5, rng))
+    held = held[: max(FEWEST_ROWS // 2, _MOST_ENTRIES // (factors.n * (factors.n + factors.m)))]
+    witness = Witness.fit(learn, held, factors, rng)
+    return witness, Supported(Constant.identity(factors), learn, factors, seed=int(rng.integers(2**31)))
+
+
+def judge(
+    asked: Asked,
+    witness: Witness,
+    support: Supported,
+    *,
+    rng: np.random.Generator,
+    target: float = 0.01,
+    progress: bool = False,
+) -> Calibration:
+    """Judge a mask, or an estimator at its best threshold, by what a witness has seen."""
+    with tqdm(total=1 + len(_DENSITIES) + _BISECTIONS, disable=not progress) as bar:
+        trial = _prepare(asked, witness, support, rng)
+        bar.update()
         curve = _search(trial, _AIM * target, bar)
-        bar.set_description("forward model")
-        forward = Forward.fit(baseline, learn, rng)
-        bar.update(steps - bar.n)
-    return _judged(trial, _best(curve, _AIM * target), target, curve, forward, rng)
+        bar.update(bar.total - bar.n)
+    return _judged(trial, _best(curve, _AIM * target), target, curve)
 
 
-def _prepare(
-    scorer: Scorer, learn: Transitions, judge: Transitions, bar: "tqdm[Any]", rng: np.random.Generator
-) -> tuple[MotionAlone, ThresholdTrial]:
-    """Fit the baseline to one half of the data and look for surprises in the other."""
-    scores = scorer(judge)
-    if (scores == scores.flat[0]).all():
+def _prepare(asked: Asked, witness: Witness, support: Supported, rng: np.random.Generator) -> Trial:
+    """Ask the mask about the judged rows."""
+    answer = asked(witness.judged)
+    if answer.dtype.kind == "f" and (answer == answer.flat[0]).all():
         raise ValueError(
-            f"estimator: all scores are {scores.flat[0]:g}, so no threshold can tell edges from others. "
+            f"estimator: all scores are {answer.flat[0]:g}, so no threshold can tell edges from others. "
             "Was it trained long enough, and on data with interactions?"
         )
-    bar.set_description("each factor by itself")
-    baseline = MotionAlone.fit(learn, scorer.factors, rng)
-    bar.update()
-    bar.set_description("where that is in doubt")
-    start = first_curve(scores, scorer.factors, baseline.always)
-    seen = Ordinary.fit(baseline, learn, scorer(learn), start, rng).surprises(judge)
-    bar.update()
-    hiding = hiding_scores(scorer, judge, baseline, seen.surprised) if scorer.uses_next_state else scores
-    return baseline, ThresholdTrial(scorer, judge, seen, start, scores, hiding, int(rng.integers(2**63)), _PAIRS)
+    hiding = answer
+    if asked.uses_next_state:
+        hiding = asked(witness.alone.hidden(witness.judged, witness.surprised))
+    return Trial(asked, witness, support, answer, hiding, int(rng.integers(2**63)), _PAIRS)
 
 
-def _search(trial: ThresholdTrial, target: float, bar: "tqdm[Any]") -> tuple[Point, ...]:
+def _search(trial: Trial, target: float, bar: "tqdm[Any]") -> tuple[Point, ...]:
     """Try masks from dense to sparse, then close in on the sparsest one that keeps the target."""
+    if trial.answer.dtype == np.bool_:
+        return (_point(trial, float("nan")),)
     bar.set_description("thresholds")
-    cuts, others = trial.start.cuts, trial.scores[:, trial.start.kinds >= 0]
-    dense = np.quantile(others, 1.0 - np.array(_DENSITIES))
+    cuts = _cuts(trial.answer)
+    dense = np.quantile(trial.answer[:, ~_always(trial)], 1.0 - np.array(_DENSITIES))
     tried: dict[int, Point] = {}
 
     def attempt(k: int) -> None:
@@ -133,10 +145,24 @@ def _search(trial: ThresholdTrial, target: float, bar: "tqdm[Any]") -> tuple[Poi
     return tuple(tried[k] for k in sorted(tried))
 
 
-def _point(trial: ThresholdTrial, tau: float) -> Point:
+def _always(trial: Trial) -> Array:
+    """The edges that any mask should have, (N, n)."""
+    always = trial.witness.alone.always
+    return np.asarray(always | np.eye(*always.shape, dtype=np.bool_))
+
+
+def _cuts(scores: Array) -> Array:
+    """Return scores to put a threshold at, closer and closer to each other towards the largest."""
+    values = np.sort(scores, axis=None)[::-1]
+    ranks = np.unique(np.geomspace(min(8, len(values)), len(values), 200).astype(int)) - 1
+    return np.unique(values[ranks])
+
+
+def _point(trial: Trial, tau: float) -> Point:
     """Return what is found at a threshold; NaN for the wrong share where nothing is accepted."""
-    swaps, _ = trial.swaps(tau)
-    return tau, float(trial.wrong(swaps).mean()) if len(swaps) else float("nan"), len(swaps) / trial.pairs
+    swaps = trial.swaps(tau)
+    wrong = _wrong(trial.hear(swaps, tau)).value if len(swaps) else float("nan")
+    return tau, wrong, len(swaps) / trial.pairs
 
 
 def _best(curve: tuple[Point, ...], target: float) -> float:
@@ -148,44 +174,40 @@ def _best(curve: tuple[Point, ...], target: float) -> float:
     return min(useful or curve, key=lambda point: (np.isnan(point[1]), point[1]))[0]
 
 
-def _judged(
-    trial: ThresholdTrial,
-    tau: float,
-    target: float,
-    curve: tuple[Point, ...],
-    forward: Forward,
-    rng: np.random.Generator,
-) -> Calibration:
+def _judged(trial: Trial, tau: float, target: float, curve: tuple[Point, ...]) -> Calibration:
     """Gather all figures of one threshold."""
-    swaps, proposal = trial.swaps(tau)
-    wrong, accepted = _wrong(trial, swaps, rng), len(swaps) / trial.pairs
-    far, false, episode = _likelihood(trial, swaps, proposal, forward), None, trial.data.episode
-    if episode is not None and len(np.unique(episode)) > 1:
-        false = float((glued_scores(trial.scorer, trial.data, rng) > tau).mean())
-    missed, surprises = trial.missed(tau)
-    fine, verdict = weigh(wrong, accepted, target, far, surprises)
-    return Calibration(tau, wrong, accepted, target, far, false, missed, surprises, curve, fine, verdict)
+    swaps = trial.swaps(tau)
+    yielded = len(swaps) / trial.pairs
+    static = swaps.static / max(1, swaps.static + len(swaps))
+    wrong = unknown = contradicted = _NOTHING
+    collect: tuple[str, ...] = ()
+    if len(swaps):
+        heard = trial.hear(swaps, tau)
+        wrong = _wrong(heard)
+        unknown, contradicted = (_share(rows) for rows in (heard.unknown, heard.wrong > 0.5))
+        collect = gaps_in_words(trial, swaps, heard)
+    fine, verdict = weigh(wrong, unknown, yielded, target, collect)
+    return Calibration(tau, wrong, unknown, contradicted, yielded, static, target, collect, curve, fine, verdict)
 
 
-def _wrong(trial: ThresholdTrial, swaps: Swaps, rng: np.random.Generator) -> Estimate:
-    """Return the share of wrong proposals with a bootstrap interval over transitions and proposals."""
-    if not len(swaps):
-        return _NOTHING
-    values = []
-    for _ in range(_RESAMPLES):
-        drawn = swaps[rng.integers(len(swaps), size=len(swaps))]
-        values.append(float(trial.wrong(drawn, trial.resampled(rng)).mean()))
-    low, high = np.quantile(values, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
-    return Estimate(float(trial.wrong(swaps).mean()), float(low), float(high))
+def _wrong(heard: Hearing) -> Estimate:
+    """Return the share of wrong counterfactuals, with an interval.
+
+    It covers what was counted (finite numbers, episodes as a whole), surprises that no region explains, and
+    what the method was off by on the worlds it was developed on.
+    """
+    value = float(heard.wrong.mean())
+    drawn = float(heard.wrong.std() / np.sqrt(len(heard.wrong)))
+    error = _SURE * float(np.hypot(heard.error, drawn))
+    low = max(0.0, (1.0 - _OFF) * value - error)
+    blind = max(0.0, heard.surplus) + _BLIND * heard.unexplained
+    high = min(1.0, (1.0 + _OFF) * value + error + blind)
+    return Estimate(value, low, high)
 
 
-def _likelihood(trial: ThresholdTrial, swaps: Swaps, proposal: Transitions, forward: Forward) -> Estimate:
-    """Return the share of proposals that the forward model finds less plausible than their parents."""
-    if not len(swaps):
-        return _NOTHING
-    parents = np.take_along_axis(
-        forward.log_prob(trial.data), swaps.provenance.origin[:, : trial.scorer.factors.n], axis=0
-    )
-    lost: Floats = implausible(parents.sum(axis=1), forward.log_prob(proposal).sum(axis=1))
-    value, error = float(lost.mean()), float(lost.std() / np.sqrt(len(lost)))
-    return Estimate(value, value - 2 * error, value + 2 * error)
+def _share(rows: Array) -> Estimate:
+    """Return a share with its Wilson interval."""
+    size, value = len(rows), float(rows.mean())
+    middle = (value + _SURE**2 / (2 * size)) / (1 + _SURE**2 / size)
+    half = _SURE * np.sqrt(value * (1 - value) / size + _SURE**2 / (4 * size**2)) / (1 + _SURE**2 / size)
+    return Estimate(value, max(0.0, float(middle - half)), min(1.0, float(middle + half)))

@@ -3,11 +3,17 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
+
+from counterpoint.core.arrays import Floats
+from counterpoint.learn.calibration.trial import Hearing, Swaps, Trial
 from counterpoint.metrics import Estimate
 
-FEWEST_SURPRISES = 30  # that the estimate can rest on
 LEAST_YIELD = 0.01  # accepted per pair, below which augmenting is not worth it
-_SLACK = 0.02  # by how much a forward model's figure may exceed the estimate: it errs, too
+MOST_UNKNOWN = 0.1  # share of the counterfactuals that may be unknown
+_TIMES = 2.0  # the upper end of the interval may be so many times the target
+_MOST_WORDS = 3  # pairs that are named
+_MOST_BOUNDS = 3  # bounds of a region that are named
 
 Point: TypeAlias = tuple[float, float, float]  # tau, share of wrong counterfactuals, accepted per pair
 
@@ -16,67 +22,95 @@ Point: TypeAlias = tuple[float, float, float]  # tau, share of wrong counterfact
 class Calibration:
     """A threshold and what to expect of it; its ``str`` is the verdict with its figures.
 
-    Intervals are 95% intervals. They say how much depends on which transitions and pairs were drawn, not how
-    far off the reasoning behind a figure may be.
+    All shares are of the counterfactuals that would be made, swaps of what never changes (a goal) left out.
     """
 
-    tau: float
-    wrong: Estimate  # share of the accepted counterfactuals that are wrong
+    tau: float  # NaN for a mask, which has no threshold
+    wrong: Estimate  # share that is wrong; the interval is meant to cover the truth in 95 of 100 cases
+    unknown: Estimate  # share that puts factors into a situation that the recordings do not have
+    contradicted: Estimate  # share that is more likely wrong than right
     accepted: float  # counterfactuals per pair of transitions: the yield
+    static: float  # share of the accepted swaps that only exchange what never changes, and are trivially right
     target: float
-    implausible: Estimate  # (a) share that a forward model finds less plausible than their parents
-    false_edges: float | None  # (b) share of edges between glued factors, a bound; None without episodes
-    missed: float  # (c) share of the surprised factors that have no incoming edge
-    surprises: int  # number of surprised factors that (c) was counted on
+    collect: tuple[str, ...]  # rows that would tell more: which pairs of factors, and where
     curve: tuple[Point, ...]  # what was found at all thresholds that were tried, tau rising
     fine: bool
     verdict: str
 
     def __str__(self) -> str:
-        glued = "not known, the data has no episodes"
-        if self.false_edges is not None:
-            glued = f"at most {self.false_edges:.2%} of the pairs that nothing ties together"
         rows = {
-            "tau": f"{self.tau:.6g}",
+            "tau": "none, it is a mask" if np.isnan(self.tau) else f"{self.tau:.6g}",
             "wrong": f"{_percent(self.wrong)} of the counterfactuals",
+            "unknown": f"{_percent(self.unknown)}: no recording is like them",
+            "contradicted": f"{_percent(self.contradicted)}: more likely wrong than right",
             "yield": f"{self.accepted:.1%} of the pairs of transitions",
-            "implausible": f"{_percent(self.implausible)} to an independent forward model",
-            "false edges": glued,
-            "missed": f"{self.missed:.2%} of {self.surprises:,} surprised factors have no incoming edge",
+            "static": f"{self.static:.1%} of all accepted swaps, left out: they only exchange what never changes",
         }
-        return "\n".join([self.verdict, *(f"  {name:<12} {text}" for name, text in rows.items())])
+        lines = [self.verdict, *(f"  {name:<12} {text}" for name, text in rows.items())]
+        return "\n".join([*lines, *(f"  collect      {text}" for text in self.collect)])
 
 
-def weigh(wrong: Estimate, accepted: float, target: float, far: Estimate, surprises: int) -> tuple[bool, str]:
+def weigh(
+    wrong: Estimate, unknown: Estimate, accepted: float, target: float, collect: tuple[str, ...] = ()
+) -> tuple[bool, str]:
     """Return whether to augment, and the reason in words.
 
     Args:
         wrong: share of wrong counterfactuals.
+        unknown: share of those that nobody can judge.
         accepted: counterfactuals per pair.
         target: largest share that is fine.
-        far: share that a forward model finds implausible.
-        surprises: how many surprised targets the first figure rests on.
+        collect: rows that would tell more.
     """
-    about = f"about {wrong.value:.1%} of the counterfactuals would be wrong"
+    about = f"about {wrong.value:.1%} of the counterfactuals would be wrong ({wrong.low:.1%} to {wrong.high:.1%})"
     if accepted < LEAST_YIELD:
         return False, (
             f"do not augment: {accepted:.2%} of the pairs give a counterfactual, at any threshold that misses few "
             "edges. The scores do not tell edges from others."
         )
-    if wrong.value > target:
-        return False, f"do not augment: {about}, whatever the threshold; the target is {target:.1%}."
-    if surprises < FEWEST_SURPRISES:
+    if wrong.low > target:
+        return False, f"do not augment: {about}; the target is {target:.1%}."
+    more = f" Collect rows like these: {'; '.join(collect)}." if collect else " Bring more data."
+    if unknown.value > MOST_UNKNOWN:
         return False, (
-            f"do not augment: only {surprises} factors did what they would not do by themselves, too few to tell "
-            f"what the mask misses (expected {FEWEST_SURPRISES} or more). Bring more data, or data with interactions."
+            f"cannot tell: too few interactions. {unknown.value:.0%} of the counterfactuals put factors into a "
+            f"situation that no recording has.{more} Or reject them: masks.Supported."
         )
-    if far.low > max(wrong.high, target) + _SLACK:
-        return False, (
-            f"do not augment: {about} by their surprises, but {far.value:.1%} are implausible to an independent "
-            "forward model. Either the mask misses an influence that is there all the time, or something else ties "
-            "factors together in this data: a policy that looks at them, or a cause that was not recorded."
-        )
+    if wrong.value > target or wrong.high > _TIMES * target:
+        return False, f"cannot tell: {about}, which is not sure to be below the target of {target:.1%}.{more}"
     return True, f"{about}; yield {accepted:.0%}; fine"
+
+
+def gaps_in_words(trial: Trial, swaps: Swaps, heard: Hearing) -> tuple[str, ...]:
+    """Name the pairs of factors that nobody knows in most counterfactuals, and where they are then."""
+    factors, support = trial.asked.factors, trial.support
+    found: list[tuple[float, str]] = []
+    rows = np.concatenate([swaps.proposal.state, swaps.proposal.action], axis=1)
+    for each in support.evidence:
+        for (i, j), features in zip(each.kind.pairs, support.pairs.features(each.kind, rows, rows), strict=True):
+            missing = heard.gaps[:, i, j] | (heard.gaps[:, j, i] if i < factors.n else False)
+            share = float(missing.mean())
+            if share > 0:
+                regions = each.regions(features[missing])
+                most = int(np.bincount(regions).argmax())
+                box = each.regions.box(most, features.shape[1])
+                found.append((share, f"{factors.names[i]} and {factors.names[j]}{_bounds(each.kind.labels, box)}"))
+    found.sort(key=lambda pair: -pair[0])
+    return tuple(f"{text} ({share:.1%} of the counterfactuals)" for share, text in found[:_MOST_WORDS])
+
+
+def _bounds(labels: tuple[str, ...], box: Floats) -> str:
+    """Write the bounds of a region, the distance first."""
+    words = []
+    for k in sorted(range(len(labels)), key=lambda k: labels[k] != "distance"):
+        low, high = box[k]
+        if np.isfinite(low) and np.isfinite(high):
+            words.append(f"{labels[k]} {low:.3g} to {high:.3g}")
+        elif np.isfinite(high):
+            words.append(f"{labels[k]} below {high:.3g}")
+        elif np.isfinite(low):
+            words.append(f"{labels[k]} above {low:.3g}")
+    return f" with {', '.join(words[:_MOST_BOUNDS])}" if words else ""
 
 
 def _percent(share: Estimate) -> str:

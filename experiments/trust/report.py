@@ -1,0 +1,100 @@
+"""The plot and the table of ``trust``: every mask of every world a dot with its interval, against the truth."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments import pages, rows
+
+BAND = 0.03  # three points
+TARGET = 0.01
+
+
+def read(folder: Path) -> list[rows.Row]:
+    """Return the rows of all finished runs."""
+    found: list[rows.Row] = []
+    for path in sorted(folder.glob("*.jsonl")):
+        config, lines = rows.read(path)
+        found += [{**line, "seed": config["config"]["seed"] if "config" in config else path.stem} for line in lines]
+    return [row for row in found if row["truth"] is not None and not np.isnan(row["truth"])]
+
+
+def write(folder: Path, docs: Path = pages.DOCS) -> None:
+    """Write ``trust.png``, and the table into ``trust.md`` between its two marks; print it too."""
+    found = read(folder)
+    if not found:
+        raise SystemExit(f"{folder}: no finished runs. Start some with: python -m experiments.trust run")
+    plot(found, docs / "trust.png")
+    pages.fill(docs / "trust.md", "![Estimate against truth](trust.png)\n\n" + claims(found) + "\n\n" + table(found))
+
+
+def claims(found: list[rows.Row]) -> str:
+    """Return what was to be reached, and what was."""
+    covered = [row["wrong_low"] - 1e-9 <= row["truth"] <= row["wrong_high"] + 1e-9 for row in found]
+    near = [abs(row["wrong_value"] - row["truth"]) <= BAND for row in found]
+    fine = [row for row in found if row["fine"]]
+    good = [row for row in found if row["truth"] < TARGET and row["relative_yield"] >= 0.2]
+    called = [row for row in good if row["fine"]]
+    useful = f"{_share([row['fine'] for row in good])} ({len(called)} of {len(good)})"
+    worst = max((row["truth"] for row in fine), default=float("nan"))
+    lines = [
+        ["worlds", "60", str(len({row["seed"] for row in found}))],
+        ["verdicts", "", str(len(found))],
+        ["the interval covers the truth", "95%", f"{np.mean(covered):.1%}"],
+        ["the estimate is within 3 points", "90%", f"{np.mean(near):.1%}"],
+        ["verdicts fine", "", str(len(fine))],
+        ["of these the truth is above 2%", "at most 2%", _share([row["truth"] > 2 * TARGET for row in fine])],
+        ["the worst of these", "at most 5%", "–" if np.isnan(worst) else f"{worst:.1%}"],
+        [
+            "good masks that are called fine",
+            "70%",
+            f"{_share([row['fine'] for row in good])} ({len(called)} of {len(good)})",
+        ],
+    ]
+    return pages.table(["claim", "to be reached", "reached"], lines)
+
+
+def table(found: list[rows.Row]) -> str:
+    """Return one line for each kind of mask."""
+    lines = []
+    for mask in dict.fromkeys(row["mask"] for row in found):
+        mine = [row for row in found if row["mask"] == mask]
+        inside = [row["wrong_low"] - 1e-9 <= row["truth"] <= row["wrong_high"] + 1e-9 for row in mine]
+        figures = [
+            pages.spread([row[name] for row in mine], ".1%") for name in ("truth", "wrong_value", "unknown_value")
+        ]
+        answers = [sum(row["verdict"].startswith(word) for row in mine) for word in ("about", "cannot", "do not")]
+        lines.append([mask, str(len(mine)), *figures, f"{np.mean(inside):.0%}", *map(str, answers)])
+    head = ["mask", "worlds", "wrong", "estimate", "unknown", "covered", "fine", "cannot tell", "do not augment"]
+    return pages.table(head, lines)
+
+
+def plot(found: list[rows.Row], path: Path) -> None:
+    """Draw every mask of every world as a dot with its interval."""
+    plt = pages.plotting()
+    figure, panels = plt.subplots(1, 2, figsize=(10.0, 4.8))
+    for panel, limit in zip(panels, (1.0, 0.15), strict=True):
+        line = np.array([0.0, limit])
+        panel.fill_between(line, line - BAND, line + BAND, color="0.9", label="±3 points")
+        panel.plot(line, line, color="0.6", linewidth=0.8)
+        for number, mask in enumerate(dict.fromkeys(row["mask"] for row in found)):
+            _dots(panel, [row for row in found if row["mask"] == mask], mask, f"C{number}")
+        panel.set(xlim=(-0.02 * limit, limit), ylim=(-0.02 * limit, limit))
+        panel.set(xlabel="wrong, by the world", ylabel="wrong, estimated without labels")
+    panels[0].legend(frameon=False, fontsize=8)
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def _dots(panel: Any, mine: list[rows.Row], label: str, colour: str) -> None:
+    truth, value, low, high = (
+        np.array([row[name] for row in mine], float) for name in ("truth", "wrong_value", "wrong_low", "wrong_high")
+    )
+    bars = [np.maximum(value - low, 0.0), np.maximum(high - value, 0.0)]
+    panel.errorbar(truth, value, bars, fmt="o", color=colour, markersize=3, elinewidth=0.5, alpha=0.6, label=label)
+
+
+def _share(rows_: list[bool]) -> str:
+    return f"{np.mean(rows_):.1%}" if rows_ else "–"

@@ -1,0 +1,244 @@
+"""What each factor does by itself, and by what moves it always: a straight law and small trees on top.
+
+The law is fitted by least absolute deviations, so that rows with an interaction, if they are the minority, do not
+bend it; trees then learn what is not straight, such as a wall. It takes seconds, and needs no tuning.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from counterpoint.core.arrays import Array, Bools, Floats, Ints
+from counterpoint.core.factors import Factorization
+from counterpoint.core.transitions import Transitions
+from counterpoint.masks.pairs import beside, columns_of
+from counterpoint.masks.regions import Regions
+
+SURPRISING = 5.0  # a residual so many times the ordinary one is a surprise
+_FAILS = 0.6  # share of surprises in a region of a factor's own state from which on its law fails there
+_FEWEST_DOUBTS = 20
+FINEST = 5e-3  # smallest unit of a residual, in standard deviations of the change: no model is believed to be finer
+_ROUNDS = 12  # of reweighted least squares
+_TREES, _FEWEST, _DEEPEST, _RATE, _PRIOR = 12, 60, 4, 0.5, 20.0  # of the trees that correct the law
+_SOME = 4000  # rows that parents are looked for in
+_MOST_PARENTS = 4
+_BETTER = 0.85  # a parent must reduce the residual to this share, or less
+_WELL = 0.02  # a residual of this share of the change's spread needs no further parents
+_CLIP = 4.0  # residuals beyond so many units do not bend the trees
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """The law of one factor."""
+
+    own: tuple[int, ...]  # its columns of the state
+    inputs: tuple[int, ...]  # columns of [state, action] that it follows from
+    parents: tuple[int, ...]  # nodes that move it always
+    lagged: bool  # whether its last change is needed as well, because its velocity is hidden
+    scale: Floats  # (W,) standard deviation of its change
+    centre: Floats  # (I,)
+    spread: Floats  # (I,)
+    law: Floats  # (I + 1, W)
+    trees: tuple[tuple[Regions, Floats], ...]
+
+    @property
+    def still(self) -> bool:
+        """Whether the factor never changes."""
+        return not self.scale.any()
+
+    def residual(self, data: Transitions) -> Floats:
+        """Return how far the change is off, in standard deviations of the change, (B, W)."""
+        given = self.given(data)
+        whole = np.concatenate([given, last_change(data, self.own)], axis=1) if self.lagged else given
+        left = self.change(data) - _design(whole, self.centre, self.spread) @ self.law
+        for regions, value in self.trees:
+            left = left - value[regions(given)]
+        return left
+
+    def given(self, data: Transitions) -> Floats:
+        """Return the columns that its law follows from, (B, I)."""
+        return beside(data.state, data.action)[:, list(self.inputs)].astype(np.float64)
+
+    def change(self, data: Transitions) -> Floats:
+        """Return the change in standard deviations, (B, W)."""
+        own = list(self.own)
+        change = data.next_state[:, own].astype(np.float64) - data.state[:, own]
+        return np.asarray(change / np.where(self.scale > 0, self.scale, 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class OwnCourses:
+    """The laws of all factors."""
+
+    factors: Factorization
+    courses: tuple[Course, ...]
+    units: tuple[Floats, ...]  # for each factor the ordinary residual of its columns, (W,)
+    doubts: tuple[
+        tuple[Regions, Array], ...
+    ]  # for each factor regions of its own state, and whether its law fails there
+
+    @classmethod
+    def fit(cls, data: Transitions, factors: Factorization, rng: np.random.Generator) -> "OwnCourses":
+        """Fit a law for each state factor."""
+        some = rng.permutation(len(data))[:_SOME]
+        courses = tuple(_fitted(data, some, factors, node) for node in range(factors.n))
+        units = tuple(np.maximum(np.median(np.abs(course.residual(data)), axis=0), FINEST) for course in courses)
+        doubts = tuple(_doubts(course, unit, data) for course, unit in zip(courses, units, strict=True))
+        return cls(factors, courses, units, doubts)
+
+    @cached_property
+    def always(self) -> Array:
+        """The edges that are there in every transition, self-edges aside, (N, n)."""
+        edges = np.zeros((self.factors.n + self.factors.m, self.factors.n), np.bool_)
+        for node, course in enumerate(self.courses):
+            edges[list(course.parents), node] = True
+        return edges
+
+    def hidden(self, data: Transitions, moved: Bools) -> Transitions:
+        """Return transitions in which some factors (B, n) did what they would do by themselves."""
+        after = data.next_state.copy()
+        for node, course in enumerate(self.courses):
+            odd = course.residual(data) * course.scale
+            after[:, list(course.own)] -= np.where(moved[:, [node]], odd, 0.0).astype(after.dtype)
+        return data.replace(next_state=after)
+
+    def judged(self, data: Transitions) -> Array:
+        """Return which factors can be judged in which rows, (B, n).
+
+        Their laws must have all that they need, and must not fail nearly always for such a state of the factor
+        itself, as they may at a wall.
+        """
+        follows, judged = follow(data), np.ones((len(data), self.factors.n), np.bool_)
+        for node, (course, (regions, fails)) in enumerate(zip(self.courses, self.doubts, strict=True)):
+            judged[:, node] = ~fails[regions(course.given(data))]
+            if course.lagged:
+                judged[:, node] &= follows
+        return judged
+
+    @cached_property
+    def still(self) -> Array:
+        """Which factors never change, (n,)."""
+        return np.array([course.still for course in self.courses])
+
+    def residuals(self, data: Transitions) -> list[Floats]:
+        """Return the residuals of each factor in ordinary ones, (B, W) each."""
+        return [course.residual(data) / unit for course, unit in zip(self.courses, self.units, strict=True)]
+
+
+def _doubts(course: Course, unit: Floats, data: Transitions) -> tuple[Regions, Array]:
+    """Find regions of a factor's own state in which its law fails nearly always."""
+    odd = np.abs(course.residual(data) / unit).max(axis=1) > SURPRISING
+    if course.lagged:
+        odd &= follow(data)
+    given = course.given(data)
+    regions = Regions.grow(given, odd[:, None].astype(np.float64), fewest=_FEWEST_DOUBTS, deepest=8)
+    where = regions(given)
+    share = totals(where, odd[:, None], len(regions)) / np.maximum(totals(where, 1.0, len(regions)), 1.0)
+    return regions, share[:, 0] > _FAILS
+
+
+def _fitted(data: Transitions, some: Ints, factors: Factorization, node: int) -> Course:
+    own = list(factors.state.values())[node]
+    change = data.next_state[:, list(own)].astype(np.float64) - data.state[:, list(own)]
+    scale = change.std(axis=0)
+    scale = np.where(scale > 1e-9 * (1.0 + np.abs(data.state[:, list(own)]).max(axis=0)), scale, 0.0)
+    rows, target = beside(data.state, data.action).astype(np.float64), change / np.where(scale > 0, scale, 1.0)
+    context = np.flatnonzero(factors.nodes(*factors.context)).tolist()
+    last = last_change(data, own)
+    parents: tuple[int, ...] = ()
+    lagged = False
+    if scale.any():
+        parents, lagged = _parents(rows[some], target[some], last[some], factors, node)
+    nodes = [node, *parents, *(c for c in context if c != node and c not in parents)]
+    inputs = tuple(c for each in nodes for c in columns_of(factors, each))
+    given = rows[:, list(inputs)]
+    whole = np.concatenate([given, last], axis=1) if lagged else given
+    centre, spread = whole.mean(axis=0), whole.std(axis=0) + 1e-9
+    known = follow(data) if lagged else np.ones(len(data), np.bool_)
+    law = _straight(_design(whole[known], centre, spread), target[known])
+    rest = target - _design(whole, centre, spread) @ law
+    trees = _corrections(given[known], rest[known]) if scale.any() else ()
+    return Course(own, inputs, parents, lagged, scale, centre, spread, law, trees)
+
+
+def last_change(data: Transitions, columns: tuple[int, ...]) -> Floats:
+    """Return how columns changed in the step before, (B, W); 0 where no recording has that step."""
+    state = data.state[:, list(columns)].astype(np.float64)
+    change = np.zeros_like(state)
+    follows = follow(data)
+    change[1:][follows[1:]] = (state[1:] - state[:-1])[follows[1:]]
+    return change
+
+
+def follow(data: Transitions) -> Array:
+    """Return which rows come right after the row before them, (B,)."""
+    if data.episode is None or not len(data):
+        return np.zeros(len(data), np.bool_)
+    same = np.diff(data.episode, prepend=data.episode[0] - 1) == 0
+    if data.step is not None:
+        same[1:] &= np.diff(data.step) == 1
+    return np.asarray(same)
+
+
+def _parents(
+    rows: Floats, target: Floats, last: Floats, factors: Factorization, node: int
+) -> tuple[tuple[int, ...], bool]:
+    """Return the nodes without which the factor is predicted much worse in most rows, found one after another.
+
+    Its own last change is tried like a node: where velocities are hidden, it tells them. It has part in the
+    straight law alone, which the majority of the rows decides, so that a push that lasts does not look like it.
+    """
+
+    def error(nodes: tuple[int, ...]) -> float:
+        given = rows[:, [c for each in nodes if each >= 0 for c in columns_of(factors, each)]]
+        given = np.concatenate([given, last], axis=1) if -1 in nodes else given
+        design = _design(given, given.mean(axis=0), given.std(axis=0) + 1e-9)
+        return float(np.median(np.abs(target - design @ _straight(design, target)), axis=0).sum())
+
+    found: tuple[int, ...] = ()
+    left = error((node,))
+    candidates = [*([-1] if last.any() else []), *(k for k in range(factors.n + factors.m) if k != node)]
+    while left > _WELL * target.shape[1] and len(found) < _MOST_PARENTS:
+        errors = {other: error((node, *found, other)) for other in candidates if other not in found}
+        best = min(errors, key=errors.__getitem__, default=None)
+        if best is None or errors[best] > _BETTER * left:
+            break
+        found, left = (*found, best), errors[best]
+    return tuple(each for each in found if each >= 0), -1 in found
+
+
+def _straight(design: Floats, target: Floats) -> Floats:
+    """Return the linear map of least absolute deviations, by reweighted least squares."""
+    ridge = 1e-8 * len(design) * np.eye(design.shape[1])
+    smallest = 1e-3 * float(np.sqrt(np.square(target).mean())) + 1e-12
+    weight = np.ones((len(design), 1))
+    law = np.zeros((design.shape[1], target.shape[1]))
+    for _ in range(_ROUNDS):
+        law = np.linalg.solve(design.T @ (weight * design) + ridge * weight.mean(), design.T @ (weight * target))
+        weight = 1.0 / np.maximum(np.linalg.norm(target - design @ law, axis=1, keepdims=True), smallest)
+    return law
+
+
+def _corrections(given: Floats, residual: Floats) -> tuple[tuple[Regions, Floats], ...]:
+    """Return trees that predict what a law leaves over, each what the former ones left."""
+    unit = np.maximum(np.median(np.abs(residual), axis=0), FINEST)
+    trees = []
+    for _ in range(_TREES):
+        odd = np.clip(residual / unit, -_CLIP, _CLIP)
+        regions = Regions.grow(given, odd, fewest=_FEWEST, deepest=_DEEPEST)
+        where = regions(given)
+        value = _RATE * unit * totals(where, odd, len(regions)) / (totals(where, 1.0, len(regions)) + _PRIOR)
+        residual = residual - value[where]
+        trees.append((regions, value))
+    return tuple(trees)
+
+
+def totals(where: Ints, values: Floats | float, size: int) -> Floats:
+    """Return the sums of the columns of ``values`` (R, W) within each region, (size, W)."""
+    values = np.broadcast_to(values, (len(where), 1)) if np.ndim(values) == 0 else np.asarray(values)
+    return np.stack([np.bincount(where, column, size) for column in values.T], axis=1)
+
+
+def _design(given: Floats, centre: Floats, spread: Floats) -> Floats:
+    return np.concatenate([(given - centre) / spread, np.ones((len(given), 1))], axis=1)

@@ -1,0 +1,175 @@
+"""Masks on trial: what one would accept, and what a witness says of that, on transitions held out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from counterpoint.core.arrays import Array, Bools, Floats, Ints, NodeSet
+from counterpoint.core.coda import propose
+from counterpoint.core.factors import Factorization
+from counterpoint.core.graphs import independent
+from counterpoint.core.pairs import drawn
+from counterpoint.core.protocols import DeriveFn, declared
+from counterpoint.core.transitions import Transitions
+from counterpoint.learn.calibration.witness import Finding, Witness
+from counterpoint.masks import Supported
+
+_NONE = 1.5  # surprises that may be missed where none was counted, as a standard error
+_FEWEST = 4  # judged rows that a region must have, or nobody knows what happens there
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A mask, or an estimator, together with what it takes to ask it about transitions."""
+
+    estimator: Any
+    factors: Factorization
+    derive: DeriveFn | None = None
+
+    @cached_property
+    def context(self) -> NodeSet:
+        """The nodes whose edges tie nothing together, (N,)."""
+        return self.factors.nodes(*self.factors.context)
+
+    @property
+    def uses_next_state(self) -> bool:
+        """Whether it looks at the next state."""
+        return "next_state" in declared(self.estimator)
+
+    def __call__(self, data: Transitions) -> Array:
+        """Return scores or edges of transitions, checked, (B, N, n)."""
+        shape = (len(data), self.factors.n + self.factors.m, self.factors.n)
+        if not len(data):
+            return np.zeros(shape)
+        ask: Callable[..., Array] = getattr(self.estimator, "scores", self.estimator)
+        answer = np.asarray(ask(data.state, data.action, *(getattr(data, name) for name in declared(self.estimator))))
+        if answer.shape != shape or answer.dtype.kind not in "fb":
+            raise ValueError(f"estimator: expected scores, floats of shape {shape}, got {answer.dtype} {answer.shape}.")
+        if answer.dtype.kind == "f" and np.isnan(answer).any():
+            raise ValueError("estimator: some scores are NaN, which is neither an edge nor the lack of one.")
+        return answer
+
+    def edges(self, answer: Array, tau: float) -> Bools:
+        """Return the mask that a threshold makes of scores; edges stay as they are. Context ties nothing."""
+        edges = answer if answer.dtype == np.bool_ else answer > tau
+        return np.asarray(edges & ~self.context[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class Swaps:
+    """Accepted proposals."""
+
+    base: Ints  # (R,) rows of the judged transitions
+    donor: Ints  # (R,)
+    nodes: NodeSet  # (R, N) what came from the donor
+    proposal: Transitions
+    static: int  # accepted swaps of what never changes, which are left out
+
+    def __len__(self) -> int:
+        return len(self.base)
+
+    @property
+    def origin(self) -> Ints:
+        """The real transition that each node comes from, (R, N)."""
+        return np.where(self.nodes, self.donor[:, None], self.base[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class Hearing:
+    """What the witness says of accepted proposals."""
+
+    wrong: Floats  # (R,) chance of each
+    unknown: Bools  # (R,) whether nobody can know
+    surplus: float  # of surprises where no influence was found, for each proposal
+    error: float  # standard error of what was counted, for each proposal
+    unexplained: float  # surprises that neither the witness nor the mask explains, for each proposal
+    gaps: Bools  # (R, N, n) pairs across the cut that nobody knows
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """Transitions to try masks on, always with the same pairs of them."""
+
+    asked: Asked
+    witness: Witness
+    support: Supported
+    answer: Array  # (T, N, n) scores or edges of the judged rows
+    hiding: Array  # (T, N, n) the same if the next state hid all influences, as it does in a proposal
+    seed: int
+    pairs: int
+
+    def swaps(self, tau: float) -> Swaps:
+        """Make one proposal for each pair, and return those that the mask accepts."""
+        asked, data, rng = self.asked, self.witness.judged, np.random.default_rng(self.seed)
+        base, donor = drawn(data, asked.factors, self.pairs, rng)
+        edges = asked.edges(self.answer, tau)
+        proposal, nodes = propose(
+            data[base], data[donor], edges[base] | edges[donor], asked.factors, rng=rng, derive=asked.derive
+        )
+        tried = np.flatnonzero(nodes.any(axis=1) & (base != donor))
+        proposal, nodes = proposal[tried], nodes[tried]
+        kept = independent(asked.edges(asked(proposal), tau), nodes)
+        lively = np.append(~self.witness.alone.still, np.ones(asked.factors.m, np.bool_)) & ~asked.context
+        moving = nodes[:, lively]
+        real = moving.any(axis=1) & ~moving.all(axis=1)
+        rows = np.flatnonzero(kept & real)
+        static = int((kept & ~real).sum())
+        return Swaps(base[tried[rows]], donor[tried[rows]], nodes[rows], proposal[rows], static)
+
+    def hear(self, swaps: Swaps, tau: float) -> Hearing:
+        """Ask the witness about accepted proposals."""
+        factors, witness = self.asked.factors, self.witness
+        findings = witness.findings(self.asked.edges(self.hiding, tau))
+        cross = (swaps.nodes[:, :, None] != swaps.nodes[:, None, : factors.n]) & ~self.asked.context[:, None]
+        where = witness.where(swaps.proposal)
+        hidden = witness.spread([each.chance for each in findings], where)
+        right = np.where(cross, (1.0 - self._shown(swaps, findings)) * (1.0 - hidden), 1.0).prod(axis=(1, 2))
+        wrong = np.where((cross & witness.alone.always).any(axis=(1, 2)), 1.0, 1.0 - right)
+        thin = witness.spread([1.0 * (each.rows < _FEWEST) for each in findings], where) > 0
+        gaps = cross & (self.support.unknown(swaps.proposal.state, swaps.proposal.action) | thin)
+        gaps &= ~witness.alone.still & ~np.append(witness.alone.still, np.zeros(factors.m, np.bool_))[:, None]
+        surplus = np.where(cross, witness.spread([each.surplus for each in findings], where), 0.0)
+        error, odd = self._error(findings, where, cross), self._unexplained(swaps, tau)
+        return Hearing(wrong, gaps.any(axis=(1, 2)), float(surplus.sum(axis=(1, 2)).mean()), error, odd, gaps)
+
+    def _shown(self, swaps: Swaps, findings: list[Finding]) -> Floats:
+        """Return the chance that a source across the cut moved a target in the row it comes from, (R, N, n).
+
+        There the outcome is known: a factor without a surprise was not moved by what would have surprised.
+        """
+        factors, witness = self.asked.factors, self.witness
+        chance = witness.own([each.chance for each in findings])
+        steady = np.maximum(chance - witness.own([each.seen for each in findings]), 0.0)
+        shared = chance / np.maximum(chance.sum(axis=1, keepdims=True), 1.0)
+        known = np.where(witness.surprised[:, None], shared, steady)
+        known = np.where(witness.known[:, None], known, chance)
+        nodes = np.arange(factors.n + factors.m)
+        return np.asarray(known[swaps.origin[:, None, : factors.n], nodes[:, None], nodes[: factors.n]])
+
+    def _unexplained(self, swaps: Swaps, tau: float) -> float:
+        """Return how many surprises of a proposal's parents have no cause that anybody knows: the blindness of both."""
+        n, witness = self.asked.factors.n, self.witness
+        edges = self.asked.edges(self.answer, tau)
+        edges[:, np.arange(n), np.arange(n)] = False
+        odd = witness.surprised & ~witness.loud.any(axis=1) & ~edges.any(axis=1)
+        return float(np.take_along_axis(odd, swaps.origin[:, :n], axis=0).any(axis=1).mean())
+
+    def _error(self, findings: list[Finding], where: list[list[Ints]], cross: Bools) -> float:
+        """Return the standard error of the surprises expected for a proposal, from those of the regions.
+
+        Few is not none: where no surprise was counted, three might have been as well.
+        """
+        total, single, weights = 0.0, 0.0, 0.0
+        for each, finding, regions in zip(self.witness.testimonies, findings, where, strict=True):
+            weight = np.zeros(len(each.regions))
+            for (i, j), region in zip(each.kind.pairs, regions, strict=True):
+                weight += np.bincount(region, cross[:, i, j], len(weight))
+            weight /= max(1, len(cross))
+            event = np.where(finding.rows >= _FEWEST, weight / np.maximum(finding.rows, 1.0), 0.0)
+            total += float(np.square(weight * finding.doubt).sum())
+            single += float(np.square(event).sum())
+            weights += float(event.sum())
+        return float(np.sqrt(total)) + _NONE * single / max(weights, 1e-12)

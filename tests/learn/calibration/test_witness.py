@@ -1,0 +1,77 @@
+"""The witness: what moves a factor always, what it does by itself, and where others matter."""
+
+import numpy as np
+import pytest
+
+from counterpoint import Factorization, Transitions
+from counterpoint.learn.calibration.own_course import SURPRISING, OwnCourses
+from counterpoint.learn.calibration.witness import Witness
+from counterpoint.worlds import Zoo, collect
+
+
+def transitions(state, action, after, **others):
+    zeros = np.zeros(len(state))
+    return Transitions(state, action, zeros, after, zeros > 0, **others)
+
+
+def test_what_moves_a_factor_always_is_found_and_what_a_policy_looks_at_is_not(rng):
+    """A motor moves its arm; a policy looks at the ball, so that the ball tells the action."""
+    factors = Factorization.blocks(state={"arm": 1, "ball": 1}, action={"motor": 1})
+    state = rng.random((3000, 2))
+    action = np.clip(state[:, [1]] + rng.normal(0, 0.3, (3000, 1)), -1, 1)
+    after = np.hstack([state[:, [0]] + 0.1 * action, 0.9 * state[:, [1]]])
+    alone = OwnCourses.fit(transitions(state, action, after), factors, rng)
+    assert [course.parents for course in alone.courses] == [(2,), ()]
+    assert np.array_equal(np.argwhere(alone.always), [[2, 0]])
+
+
+def test_a_hidden_velocity_is_told_by_the_last_change(rng):
+    factors = Factorization.blocks(state={"body": 1})
+    speed = np.repeat(rng.normal(0, 1, 150), 20)
+    state = speed * np.tile(np.arange(20), 150)
+    data = transitions(
+        state[:, None], np.zeros((3000, 0)), (state + speed)[:, None], episode=np.repeat(np.arange(150), 20)
+    )
+    alone = OwnCourses.fit(data, factors, rng)
+    assert alone.courses[0].lagged
+    known = alone.judged(data)[:, 0]
+    assert known.mean() == pytest.approx(0.95)
+    assert np.abs(alone.residuals(data)[0][known]).max() < SURPRISING
+
+
+def test_without_its_residual_a_factor_does_what_it_would_do_anyway(rng):
+    factors = Factorization.blocks(state={"body": 2})
+    state = rng.random((2000, 2))
+    after = 0.5 * state
+    struck = np.arange(2000) % 50 == 0
+    after[struck] += 3.0
+    data = transitions(state, np.zeros((2000, 0)), after)
+    alone = OwnCourses.fit(data, factors, rng)
+    calm = alone.hidden(data, struck[:, None]).next_state
+    assert np.abs(calm - 0.5 * state).max() < 0.02
+    assert np.array_equal(alone.hidden(data, np.zeros((2000, 1), bool)).next_state, after)
+
+
+def heard(kind, seed, rows=8000):
+    world = Zoo(seed, kinds=(kind,))
+    data = collect(world, world.policy, rows, np.random.default_rng(seed), environments=256)
+    half = data.episode <= np.median(data.episode)
+    witness = Witness.fit(data[half], data[~half], world.factors, np.random.default_rng(0))
+    return world, witness, world.mask(witness.judged.state, witness.judged.action)
+
+
+@pytest.mark.parametrize("kind", ["drag", "weak", "carrier"])
+def test_influences_are_found_without_labels(kind):
+    _, witness, truth = heard(kind, 50)
+    chances = witness.own([each.chance for each in witness.findings(np.zeros_like(truth))])
+    comes = (truth.mean(axis=0) > 0.001) & (truth.mean(axis=0) < 0.999)
+    here, elsewhere = (chances[:, comes][truth[:, comes] == edge].mean() for edge in (True, False))
+    assert here > 0.3
+    assert here > 8 * elsewhere
+
+
+def test_where_a_mask_has_all_edges_little_influence_is_left():
+    _, witness, truth = heard("drag", 50)
+    missed = witness.own([each.chance for each in witness.findings(np.zeros_like(truth))])
+    left = witness.own([each.chance for each in witness.findings(truth)])
+    assert left.mean() < 0.3 * missed.mean()
