@@ -88,9 +88,10 @@ def work(config: Config, write: rows.Write) -> None:
         found = judge(Asked(mask, factors, derive), witness, support, rng=rng)
         truth, made = _truth(config, world, mask, fresh, lively, rng)
         exact = made if name == "exact" else exact
-        parts = {part: getattr(found, part) for part in ("wrong", "unknown", "contradicted")}
         figures = {
-            f"{part}_{end}": getattr(value, end) for part, value in parts.items() for end in ("value", "low", "high")
+            f"{part}_{end}": getattr(getattr(found, part), end)
+            for part in ("wrong", "unknown", "contradicted")
+            for end in ("value", "low", "high")
         }
         write(
             step=step, mask=name, truth=truth, relative_yield=made / max(1.0, exact), fine=found.fine,
