@@ -46,11 +46,7 @@ def claims(found: list[rows.Row]) -> str:
         ["verdicts fine", "", str(len(fine))],
         ["of these the truth is above 2%", "at most 2%", _share([row["truth"] > 2 * TARGET for row in fine])],
         ["the worst of these", "at most 5%", "–" if np.isnan(worst) else f"{worst:.1%}"],
-        [
-            "good masks that are called fine",
-            "70%",
-            f"{_share([row['fine'] for row in good])} ({len(called)} of {len(good)})",
-        ],
+        ["good masks that are called fine", "70%", useful],
     ]
     return pages.table(["claim", "to be reached", "reached"], lines)
 
