@@ -74,7 +74,7 @@ def calibrate(
     if len(data) < FEWEST_ROWS:
         raise ValueError(
             f"data: {len(data):,} transitions are too few to count what a mask misses, expected at least "
-            f"{FEWEST_ROWS:,}. Collect more, or use a mask without learning: counterpoint.masks."
+            f"{FEWEST_ROWS:,}. Collect more, or use a mask that needs no learning: counterpoint.masks."
         )
     require_derived(data, factors, derive)
     witness, support = gather(data, factors, rng=rng)
