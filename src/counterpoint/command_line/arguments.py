@@ -17,6 +17,7 @@ WORLDS = {  # name -> class in counterpoint.worlds, imported when asked for
     "sprites": "Sprites",
     "pong": "Pong",
     "room": "Room",
+    "two-arms": "TwoArms",
     "stationary": "StationaryMP",
     "nonstationary": "NonstationaryMP",
 }

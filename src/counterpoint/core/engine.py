@@ -49,7 +49,9 @@ class Funnel:
         return self.accepted / tried if tried else 0.0
 
     def __str__(self) -> str:
-        return "\n".join(f"{f.name.replace('_', ' '):<12}{getattr(self, f.name):>12,}" for f in fields(self))
+        counts = {f.name: getattr(self, f.name) for f in fields(self)}
+        shown = {name: count for name, count in counts.items() if count or name not in ("static", "surplus")}
+        return "\n".join(f"{name.replace('_', ' '):<12}{count:>12,}" for name, count in shown.items())
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from counterpoint.worlds.pong import Pong, pong_policy
 from counterpoint.worlds.processes import NonstationaryMP, StationaryMP
 from counterpoint.worlds.room import Room
 from counterpoint.worlds.sprites import Sprites
+from counterpoint.worlds.two_arms import TwoArms
 from counterpoint.worlds.world import Policy, World, check_world
 from counterpoint.worlds.zoo import Zoo
 
@@ -18,6 +19,7 @@ __all__ = [
     "Room",
     "Sprites",
     "StationaryMP",
+    "TwoArms",
     "World",
     "Zoo",
     "as_scm",
