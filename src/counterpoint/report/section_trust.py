@@ -21,6 +21,8 @@ MEANING = {
     "rejected": "an edge of the proposal's own graph crosses the swapped set",
     "no_evidence": "of the rejected: no recording is like them, and nothing else is against them",
     "accepted": "became counterfactuals",
+    "static": "of the accepted: they exchange nothing but what never changes, such as a goal",
+    "surplus": "valid, but static beyond their share",
 }
 
 
@@ -64,6 +66,8 @@ def funnel(facts: Facts) -> Html:
     rows = []
     for name, meaning in MEANING.items():
         value = getattr(counts, name)
+        if not value and name in ("static", "surplus"):
+            continue
         part = "–" if name == "pairs" or not counts.proposals else share(value / counts.proposals)
         rows.append([name.replace("_", " "), f"{value:,}", part, meaning])
     tried = counts.accepted + counts.rejected
