@@ -34,14 +34,14 @@ _WIDTHS = (10, 12, 12, 18, 12, 24)
 class Size:
     """How much to record, to make, to train and to play."""
 
-    log: int = 30_000  # transitions without rewards, to learn the mask from
+    log: int = 40_000  # transitions without rewards, to learn the mask from
     held: int = 10_000  # others, to choose its threshold by
     epochs: int = 30  # of the mask's training
     real: int = 2_000  # transitions with rewards that an agent has
     counterfactuals: int = 60_000  # that it gets on top
     seeds: int = 3  # sets of such transitions, and agents of each arm
     steps: int = 4_000  # minibatches of an agent's training
-    episodes: int = 2_000  # that each agent then plays
+    episodes: int = 1_500  # that each agent then plays
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,13 @@ from counterpoint.core.transitions import Transitions
 from counterpoint.worlds import World, uniform_policy
 
 WIDTH = 128  # hidden units of each of two layers
-BATCH = 512
+BATCH = 256
 DISCOUNT = 0.9
-LEARNING_RATE = 1e-3  # at the beginning; it falls to zero
-CANDIDATES = 4  # random clicks, of which the best one counts as the next action
+LEARNING_RATE = 2e-3  # at the beginning; it falls to zero
+CANDIDATES = 8  # random clicks, of which the best one counts as the next action
 TARGET_EVERY = 100  # steps between two copies of the target network
-CHOICES = 16  # random clicks that a trained agent chooses from
-HORIZON = 40  # steps of an episode in which agents are compared
+CHOICES = 32  # random clicks that a trained agent chooses from
+HORIZON = 50  # steps of an episode in which agents are compared
 
 
 class ActionValues(nn.Module):
