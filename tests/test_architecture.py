@@ -40,7 +40,7 @@ FOREIGN = {
     "tqdm": {"learn/", "demonstration/"},
     "matplotlib": {"report/"},
     "stable_baselines3": {"adapters/sb3"},
-    "pyarrow": {"adapters/parquet.py"},
+    "pyarrow": {"adapters/parquet.py", "adapters/lerobot/"},
     "h5py": {"adapters/hdf5.py"},
     "minari": {"adapters/minari.py"},
 }

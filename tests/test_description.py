@@ -1,7 +1,10 @@
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from counterpoint import Transitions
+from counterpoint import Transitions, description
 from counterpoint.description import DescriptionError, read_description
 
 GOOD = """
@@ -155,3 +158,34 @@ def test_what_is_missing_is_named(describe, tmp_path):
         DescriptionError, match="line 2: 'ball' is given by observation keys, but the recording has none"
     ):
         read_description(tmp_path / "keys.toml")
+
+
+PAGE = Path(__file__).parents[1] / "docs" / "description.md"
+
+
+def test_noise_has_owners(tmp_path):
+    (tmp_path / "robot.toml").write_text('[state]\nhand = "0:2"\ncup = 2\n[noise]\ncup = "0:2"\nhand = 2\n')
+    assert read_description(tmp_path / "robot.toml").factors.noise == {"cup": (0, 1), "hand": (2,)}
+    (tmp_path / "robot.toml").write_text('[state]\nhand = "0:2"\n[noise]\nhnd = "0:2"\n')
+    with pytest.raises(DescriptionError, match="line 4: unknown factor 'hnd'; did you mean 'hand'"):
+        read_description(tmp_path / "robot.toml")
+
+
+def test_the_reference_page_has_every_key_and_its_example_is_right(tmp_path):
+    """Every section, kind and word that the code knows is on the page, and the page's example uses every section."""
+    text = PAGE.read_text()
+    example = re.search(r"```toml\n(.*?)```", text, re.DOTALL).group(1)
+    (tmp_path / "robot.toml").write_text(example)
+    found = read_description(tmp_path / "robot.toml")
+    assert set(found.source.table) == set(description.SECTIONS)
+    for section in description.SECTIONS:
+        assert f"`[{section}]`" in text or f"`{section}`" in text, section
+    for kinds in description.KINDS.values():
+        for kind, words in kinds.items():
+            rows = [line for line in text.splitlines() if line.startswith(f'| `"{kind}"`')]
+            assert any(all(f"`{word}`" in row for word in words) for row in rows), kind
+    (tmp_path / "robot.toml").write_text(example + "zzz = 1\n")
+    with pytest.raises(DescriptionError, match="expected one of") as error:
+        read_description(tmp_path / "robot.toml")
+    for word in str(error.value).split("one of ")[1].rstrip(".").split(", "):
+        assert f"| `{word}` |" in text, word

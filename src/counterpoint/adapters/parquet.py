@@ -52,21 +52,21 @@ def scan(path: Path, keys: Iterable[str] | None = None) -> Scan:
     names = [name for name in NAMES if name in schema.names]
 
     def columns(rows: int) -> Iterator[Columns]:
-        for batch in _batches(path, rows, names):
+        for batch in batches(path, rows, names):
             with foreign():
-                found = {name: _array(name, batch.column(name), nodes) for name in batch.schema.names}
+                found = {name: array_of(name, batch.column(name), nodes) for name in batch.schema.names}
             found.update({name: np.empty((len(batch), 0), dtype) for name, dtype in empty.items()})
             yield found
 
     def episodes() -> int | None:
         if "episode" not in names:
             return None
-        return max((int(batch.column(0).to_numpy().max()) for batch in _batches(path, ROWS, ["episode"])), default=None)
+        return max((int(batch.column(0).to_numpy().max()) for batch in batches(path, ROWS, ["episode"])), default=None)
 
     return Scan(str(path), "parquet", rows, head, columns, episodes=episodes)
 
 
-def _batches(path: Path, rows: int, names: list[str]) -> Iterator[Any]:
+def batches(path: Path, rows: int, names: list[str]) -> Iterator[Any]:
     """Iterate over so many rows of some columns at a time."""
     with foreign():
         file = pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False)
@@ -114,7 +114,7 @@ def _arrow(recording: Recording) -> Iterator[tuple[str, pa.Array]]:
             yield name, pa.FixedSizeListArray.from_arrays(values, type=kind)
 
 
-def _array(name: str, column: pa.Array, nodes: int) -> Array:
+def array_of(name: str, column: pa.Array, nodes: int = 0) -> Array:
     """Return an Arrow array as NumPy, without copying numbers."""
     if column.null_count:
         raise FileProblem(f"{name}: {column.null_count:,} values are null; every row needs a value.")

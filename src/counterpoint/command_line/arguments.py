@@ -21,7 +21,7 @@ WORLDS = {  # name -> class in counterpoint.worlds, imported when asked for
     "stationary": "StationaryMP",
     "nonstationary": "NonstationaryMP",
 }
-DATA = "a .parquet, .npz, .hdf5 or .h5 file, or minari:ID"
+DATA = "a .parquet, .npz, .hdf5 or .h5 file, minari:ID, or a LeRobot folder"
 
 
 def add_data(verb: argparse.ArgumentParser, name: str = "data") -> None:

@@ -3,8 +3,8 @@
 Example:
   counterpoint convert minari:D4RL/door/human-v2 door.parquet
 
-Suffixes choose formats: .parquet, .npz, .hdf5 and .h5 (D4RL, or robomimic with --format), minari:ID. All columns are
-kept.
+Suffixes choose formats: .parquet, .npz, .hdf5 and .h5 (D4RL, or robomimic with --format), minari:ID, lerobot:FOLDER.
+All columns are kept.
 """
 
 import argparse

@@ -11,6 +11,7 @@ room = { keys = ["room"] }
 [action]
 motor = "0:2"
 
+[noise]                       # optional; columns of the recorded noise, or hidden state, that each factor owns
 [positions]                   # optional; learned masks and proximity use them
 gripper = "0:3"
 puck = "3:6"
@@ -52,7 +53,7 @@ from counterpoint.user_code import Place
 
 __all__ = ["Description", "DescriptionError", "read_description"]
 
-TABLES = ("state", "action", "derived", "positions", "types", "mask", "reward", "terminal", "augment")
+TABLES = ("state", "action", "noise", "derived", "positions", "types", "mask", "reward", "terminal", "augment")
 SECTIONS = (*TABLES, "context", "static")
 CALLED = ("derived", "mask", "reward", "terminal")  # the sections that may name a function, or a file
 KINDS = {
@@ -125,8 +126,9 @@ def read_description(path: str | Path, keys: Mapping[str, Sequence[int]] | None 
         source.fail("a section [state] with at least one factor is needed", None)
     state = source.spans("state", keys)
     action = source.spans("action")
-    for section in ("positions", "types"):
-        source.known("factor", source.table.get(section, {}), (*state, *action), section)
+    owners = {"positions": (*state, *action), "types": (*state, *action), "noise": tuple(state)}
+    for section, names in owners.items():
+        source.known("factor", source.table.get(section, {}), names, section)
     context, static = source.names("context"), source.names("static")
     for word, names in (("context", context), ("static", static)):
         source.known("factor", names, tuple(state), word, word)
@@ -145,6 +147,7 @@ def read_description(path: str | Path, keys: Mapping[str, Sequence[int]] | None 
             derived=source.columns("derived", "columns", derived["columns"], keys) if derived else (),
             context=context,
             static=static,
+            noise=source.spans("noise"),
             positions={name: Position(columns) for name, columns in source.spans("positions").items()},
             types=source.words("types"),
         )

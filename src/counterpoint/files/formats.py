@@ -110,6 +110,7 @@ _ALL = (
         inside=("metadata.json", "data/metadata.json"),
         whole_episodes=True,
     ),
+    Format("lerobot", "counterpoint.adapters.lerobot", prefix="lerobot:", inside=("meta/info.json",)),
 )
 FORMATS = {found.name: found for found in _ALL}
 
