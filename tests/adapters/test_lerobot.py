@@ -1,7 +1,9 @@
 """LeRobot datasets: what is written comes back, those of others are read with care or refused with a reason."""
 
 import json
+import os
 import shutil
+import subprocess
 
 import numpy as np
 import pytest
@@ -234,3 +236,37 @@ def test_a_dataset_that_exists_is_never_replaced(data, tmp_path):
     with pytest.raises(files.FileProblem):
         files.write(f"lerobot:{tmp_path}/none", data[:0])
     assert [path.name for path in tmp_path.iterdir()] == ["set"]
+
+
+THEIRS = """
+import sys
+from pathlib import Path
+import numpy as np
+from lerobot.datasets.lerobot_dataset import LeRobotDataset
+ours, theirs = map(Path, sys.argv[1:])
+found = LeRobotDataset("local/ours", root=ours)
+print(len(found), found.num_episodes, tuple(found[0]["observation.state"].shape), found[0]["task"])
+names = ["left_waist", "right_waist", "right_elbow"]
+kind = {"dtype": "float32", "shape": (3,), "names": names}
+made = LeRobotDataset.create("local/theirs", 30, {"observation.state": kind, "action": kind}, theirs, use_videos=False)
+for length in (5, 6):
+    for _ in range(length):
+        made.add_frame({"observation.state": np.ones(3, np.float32), "action": np.ones(3, np.float32), "task": "lift"})
+    made.save_episode()
+made.finalize()
+"""
+
+
+@pytest.mark.skipif(
+    "COUNTERPOINT_LEROBOT" not in os.environ, reason="needs a Python with lerobot: COUNTERPOINT_LEROBOT"
+)
+def test_lerobot_itself_reads_ours_and_we_read_what_it_writes(data, tmp_path):
+    files.write(f"lerobot:{tmp_path}/ours", data, factors=WORLD.factors)
+    words = [os.environ["COUNTERPOINT_LEROBOT"], "-c", THEIRS, str(tmp_path / "ours"), str(tmp_path / "theirs")]
+    offline = {**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONPATH": os.environ.get("COUNTERPOINT_LEROBOT_PATH", "")}
+    printed = subprocess.run(words, env=offline, capture_output=True, text=True, check=True).stdout
+    assert f"300 {len(np.unique(data.episode))} (16,) counterpoint" in printed
+    found = files.read(tmp_path / "theirs")
+    assert len(found) == 4 + 5
+    assert list(found.factors.state) == ["left", "right"]
+    assert found.head.notes["task"] == "lift"
