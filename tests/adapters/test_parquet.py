@@ -56,13 +56,13 @@ def test_numbers_are_not_copied(rng):
         values = array.flatten() if pa.types.is_fixed_size_list(array.type) else array
         if name not in ("terminated", "swapped"):
             assert np.shares_memory(values.to_numpy(), recording.columns()[name]), name
-            assert np.shares_memory(parquet._array(name, array, 9), recording.columns()[name]), name
+            assert np.shares_memory(parquet.array_of(name, array, 9), recording.columns()[name]), name
 
 
 def test_slices_start_where_they_should(rng):
     recording = make_recording(rng, (30,))
     for name, array in parquet._arrow(recording):
-        np.testing.assert_array_equal(parquet._array(name, array[7:19], 9), recording.columns()[name][7:19])
+        np.testing.assert_array_equal(parquet.array_of(name, array[7:19], 9), recording.columns()[name][7:19])
 
 
 @pytest.mark.parametrize("kind", [pa.list_, pa.large_list])
