@@ -37,8 +37,8 @@ class Size:
     log: int = 40_000  # transitions without rewards, to learn the mask from
     held: int = 10_000  # others, to choose its threshold by
     epochs: int = 30  # of the mask's training
-    real: int = 2_000  # transitions with rewards that an agent has
-    counterfactuals: int = 60_000  # that it gets on top
+    real: int = 5_000  # transitions with rewards that an agent has
+    counterfactuals: int = 100_000  # that it gets on top
     seeds: int = 3  # sets of such transitions, and agents of each arm
     steps: int = 4_000  # minibatches of an agent's training
     episodes: int = 1_500  # that each agent then plays
