@@ -75,6 +75,16 @@ class TestMasks:
         np.testing.assert_array_equal(first, same)
         assert not np.array_equal(first, other)
 
+    def test_columns_that_never_vary_are_carried(self, data, capsys):
+        data.state[:, 0] = data.next_state[:, 0] = 0.5
+        files.write("still.parquet", data)
+        words = ("--estimator", "SandyMixture", "--setting", "epochs=1", "--out", "still.safetensors")
+        assert run(capsys, "fit-mask", "still.parquet", "robot.toml", *words)[0] == 0
+        code, _, err = run(
+            capsys, "fit-mask", "still.parquet", "robot.toml", *words, "--setting", "allow_constant=False"
+        )
+        assert (code, "it exists" in err or "constant" in err) == (2, True)
+
     def test_a_world_or_labels_score_it_alike(self, mask, data, capsys):
         code, world, _ = run(capsys, "score-mask", mask, "data.parquet", "--world", "sprites")
         assert code == 0

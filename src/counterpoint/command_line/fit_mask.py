@@ -47,7 +47,7 @@ def run(given: argparse.Namespace) -> int:
     require_free(Path(given.out), force=given.force)
     kind = arguments.estimator_class(given.estimator)
     try:
-        estimator = kind(**dict(given.setting))
+        estimator = kind(**{"allow_constant": True, **dict(given.setting)})  # columns that never vary are carried
     except TypeError as error:
         raise ValueError(f"--setting: {kind.__name__} does not take this: {error}") from error
     source = arguments.opened(given)
