@@ -19,12 +19,12 @@ from experiments.goals.run import Config, buffer
 from experiments.goals.simulated import Telling
 from experiments.goals.tasks import TASKS
 
-STEPS, ROWS = 500, 5_000
+STEPS, ROWS = 300, 2_000
 
 
 def filled(**buffer: Any) -> Any:
     """Return the agent with some thousand rows of random play in its buffer."""
-    recipe = Recipe(warm_up=ROWS, random_until=ROWS)
+    recipe = Recipe(warm_up=ROWS, random_until=ROWS, buffer_size=200_000)
     return agent(lambda: Telling(TASKS["push"].make(), islands=False), recipe, 0, **buffer).learn(ROWS)
 
 

@@ -41,7 +41,7 @@ def read(folder: Path) -> list[Run]:
         config = head["config"]
         known = [line for line in lines[:-1] if None not in (line["estimate"], line["truth"])]
         points = [line for line in known if line["accepted"] >= LEAST_YIELD or line["chosen"]]
-        found.append(Run(config["world"], config["estimator"], config["seed"], points, lines[-1]))
+        found.append(Run(config["world"], config["estimator"], config["seed"], points=points, end=lines[-1]))
     return found
 
 

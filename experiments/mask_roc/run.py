@@ -149,7 +149,7 @@ class Audit:
         place = world(config.world, seed, noise=False)
         data = record(config.world, seed, config.audit, np.random.default_rng([seed, 1]), noise=False)
         scores = fitted.scores(data.state, data.action, data.next_state)
-        found = cls(place, data, fitted, scores, float("nan"), config)
+        found = cls(place, data, fitted, scores=scores, best=float("nan"), config=config)
         proposal, nodes = found.proposed(place.mask(data.state, data.action))
         valid = independent(place.mask(proposal.state, proposal.action), nodes)
         return replace(found, best=float(valid.sum() / config.pairs))

@@ -71,7 +71,16 @@ def curves(folder: Path, *, unfinished: bool = False) -> list[Curve]:
         config = head["config"]
         step, reward = (np.array([line[name] for line in lines], float) for name in ("step", "reward"))
         least = min((line["confirmed"] for line in lines if "confirmed" in line), default=np.nan)
-        found.append(Curve(config["task"], config["arm"], config["seed"], step, reward, lines[-1], least))
+        curve = Curve(
+            task=config["task"],
+            arm=config["arm"],
+            seed=config["seed"],
+            step=step,
+            reward=reward,
+            last=lines[-1],
+            least_confirmed=least,
+        )
+        found.append(curve)
     return found
 
 

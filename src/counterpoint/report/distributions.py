@@ -46,7 +46,16 @@ def compare(label: str, real: Array, made: Array) -> Comparison:
     discrete = len(values) <= MOST_VALUES
     bounds = values if discrete else np.linspace(*_range(both), BINS + 1)
     before, after = (_shares(part, bounds, discrete) for part in (real, made))
-    return Comparison(label, discrete, bounds, before, after, gap(real, made), summary(real), summary(made))
+    return Comparison(
+        label=label,
+        discrete=discrete,
+        bounds=bounds,
+        before=before,
+        after=after,
+        gap=gap(real, made),
+        real=summary(real),
+        made=summary(made),
+    )
 
 
 def gap(first: Array, second: Array) -> float:

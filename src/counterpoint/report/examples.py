@@ -51,7 +51,14 @@ def accepted(
         return []
     masks = np.stack([call_mask(mask, part, factors) for part in (base, donor, result)], axis=1)
     return [
-        Example((int(made.base[row]), int(made.donor[row])), base[k], donor[k], result[k], masks[k], made.swapped[row])
+        Example(
+            rows=(int(made.base[row]), int(made.donor[row])),
+            base=base[k],
+            donor=donor[k],
+            result=result[k],
+            masks=masks[k],
+            swapped=made.swapped[row],
+        )
         for k, row in enumerate(chosen)
     ]
 
@@ -87,11 +94,16 @@ def rejected(
     chosen = _varied(edges)
     examples = [
         Example(
-            (int(rows[base_rows[row]]), int(rows[donor_rows[row]])), base[row], donor[row], proposal[row],
-            np.stack([m1[row], m2[row], m[row]]), d[row], (int(edge[0]), int(edge[1])),
+            rows=(int(rows[base_rows[row]]), int(rows[donor_rows[row]])),
+            base=base[row],
+            donor=donor[row],
+            result=proposal[row],
+            masks=np.stack([m1[row], m2[row], m[row]]),
+            swapped=d[row],
+            edge=(int(edge[0]), int(edge[1])),
         )
         for row, edge in zip(refused[chosen], edges[chosen], strict=True)
-    ]  # fmt: skip
+    ]
     return Rejections(int(tried.sum()), len(refused), examples)
 
 
