@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 import counterpoint.adapters.gymnasium as worlds
 from counterpoint import Transitions
+from counterpoint.adapters.sb3 import to_sb3_buffer
 from counterpoint.worlds import Pong
 
 BOUND = 50.0  # 1 / (1 - 0.98): no return of rewards within ±1 is beyond it
@@ -42,7 +43,7 @@ def agent(data: Transitions, *, seed: int, batch_size: int = 1000, width: int = 
         "MlpPolicy",
         worlds.WorldEnv("pong"),
         learning_rate=3e-4,
-        buffer_size=len(data),
+        buffer_size=1,
         batch_size=batch_size,
         gamma=0.98,
         policy_delay=policy_delay,
@@ -51,15 +52,7 @@ def agent(data: Transitions, *, seed: int, batch_size: int = 1000, width: int = 
         device="cpu",
     )
     made.set_logger(Logger(None, []))
-    held = made.replay_buffer
-    if held is None:
-        raise TypeError("replay_buffer: the agent was set up without one.")
-    held.observations[:, 0] = data.state
-    held.next_observations[:, 0] = data.next_state
-    held.actions[:, 0] = data.action
-    held.rewards[:, 0] = data.reward
-    held.dones[:, 0] = data.terminated
-    held.full = True
+    made.replay_buffer = to_sb3_buffer(data, made.observation_space, made.action_space, device="cpu")
     return made
 
 

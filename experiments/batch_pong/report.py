@@ -76,19 +76,19 @@ def write(folder: Path, *, docs: Path = pages.DOCS) -> None:
     What the world says of added rows comes from runs with and without an agent: preset ``rows`` has none.
     """
     found = finished(folder)
-    if not found:
-        raise SystemExit(f"{folder}: there are no finished runs to report on.")
     judged = {(run.size, run.arm, run.seed): run for run in [*finished(folder.parent / "rows"), *found]}
-    draw(found, docs / "batch.png")
-    parts = [
-        "![Success against the number of real rows](batch.png)",
-        pages.table(("rows", "arm", "seeds", "published, %", "ours, %", "by seed"), list(_values(found))),
-        pages.table(("claim", "arms", "rows", "published", "ours", "seeds above"), list(_claims(found))),
-        pages.table(
-            ("rows", "arm", "origin", "added", "confirmed to the bit", "near", "median distance", "reward right"),
-            list(_truth(list(judged.values()))),
-        ),
-    ]
+    if not judged:
+        raise SystemExit(f"{folder}: there are no finished runs to report on.")
+    heads = "rows", "arm", "origin", "seeds", "added", "confirmed to the bit", "near", "median distance", "reward right"
+    parts = [pages.table(heads, list(_truth(list(judged.values()))))]
+    if found:
+        draw(found, docs / "batch.png")
+        parts = [
+            "![Success against the number of real rows](batch.png)",
+            pages.table(("rows", "arm", "seeds", "published, %", "ours, %", "by seed"), list(_values(found))),
+            pages.table(("claim", "arms", "rows", "published", "ours", "seeds above"), list(_claims(found))),
+            *parts,
+        ]
     pages.fill(docs / "batch.md", "\n\n".join(parts))
 
 
@@ -133,7 +133,8 @@ def _truth(found: list[Run]) -> Iterator[tuple[str, ...]]:
             mean = {name: float(np.mean([line[name] for line in told])) for name in _FIGURES}
             shares = (f"{mean[name]:.2%}" for name in ("confirmed", "near"))
             distance = f"{mean['distance']:.3f}"
-            yield f"{size}k", arm, origin, f"{mean['made']:,.0f}", *shares, distance, f"{mean['reward_right']:.2%}"
+            added, right = f"{mean['made']:,.0f}", f"{mean['reward_right']:.2%}"
+            yield f"{size}k", arm, origin, str(len(told)), added, *shares, distance, right
 
 
 _FIGURES = ("made", "confirmed", "near", "distance", "reward_right")

@@ -232,11 +232,13 @@ def test_the_report_puts_ours_beside_theirs(tmp_path, capsys):
     assert "| 25k | 3C-exact | 2 | 40.9 | 45.0 ± 3.4 | 40.0, 50.0 |" in page
     assert "| 3C-exact − real | 25k | +27.7 | +25.0 ± 3.4 | 2 of 2 |" in page
     assert "| 3C-exact − real(2N) | 25k | +18.1 | +15.0 ± 3.4 | 2 of 2 |" in page
-    assert "| 25k | 3C-exact | counterfactual | 75,000 | 90.00% | 95.00% | 0.010 | 99.00% |" in page
-    assert "| 50k | 3C-ours | counterfactual | 150,000 | 90.00%" in page
+    assert "| 25k | 3C-exact | counterfactual | 2 | 75,000 | 90.00% | 95.00% | 0.010 | 99.00% |" in page
+    assert "| 50k | 3C-ours | counterfactual | 1 | 150,000 | 90.00%" in page
     assert "| 50k | 3C-ours | 1 |" not in page
     assert (tmp_path / "batch.png").stat().st_size > 1000
     assert "old" not in page
     capsys.readouterr()
+    report.write(tmp_path / "not yet", docs=tmp_path)
+    assert "| 50k | 3C-ours | counterfactual | 1 | 150,000 |" in (tmp_path / "batch.md").read_text()
     with pytest.raises(SystemExit, match="no finished runs"):
-        report.write(tmp_path / "nothing", docs=tmp_path)
+        report.write(tmp_path / "nothing" / "here", docs=tmp_path)

@@ -84,6 +84,7 @@ def test_rollouts_go_on_from_states_of_the_data(fitted):
     assert np.array_equal(made.reward, made.next_state[:, 0])
     assert np.abs(made.action).max() <= 1.0
     assert made.noise is None
+    assert made.origins() == {"model": 103}
 
 
 def test_a_rollout_ends_where_the_episode_does(fitted):

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import get_args
 
@@ -117,6 +118,8 @@ class DynamicsEnsemble(Learner):
     ) -> Transitions:
         """Imagine ``size`` transitions: rollouts from states of ``data``, each step sampled from a random member.
 
+        Their ``origin`` says that they are a model's.
+
         Args:
             data: real transitions; rollouts begin in their states.
             size: number of rows; first steps come first.
@@ -131,16 +134,14 @@ class DynamicsEnsemble(Learner):
         def uniform(rows: int, rng: np.random.Generator) -> Array:
             return rng.uniform(-1.0, 1.0, (rows, data.action.shape[1])).astype(data.action.dtype)
 
-        def model(state: Array, action: Array) -> Array:
-            return self.sample(state, action, rng=rng)
-
         parts: list[Transitions] = []
         while (missing := size - sum(map(len, parts))) > 0:
             starts = -(-missing // steps)
             sizes = {"starts": starts, "steps": steps}
+            model = partial(self.sample, rng=rng)
             imagine = Rollouts(model, reward_fn, terminal_fn, **sizes, draw_actions=draw_actions or uniform)
             parts.append(imagine(data, rng=rng))
-        return Transitions.concat(*parts)[:size]
+        return Transitions.concat(*parts)[:size].labelled("model")
 
     def disagreement(self, state: Array, action: Array, /) -> Floats:
         """Return how far the members' expectations lie apart, (B,), in standard deviations of the usual change.
