@@ -14,6 +14,9 @@ SHOWN = range(0, 30, 2)  # frames of a rollout that are drawn
 COLOURS = {"none": "tab:gray", "identity": "tab:red", "learned": "tab:green", "exact": "tab:blue"}
 PUBLISHED = {"none": (36.0, 123.0), "identity": (42.0, 110.0), "exact": (48.0, 64.0)}  # of epoch 99, times 1e-5
 
+FORWARD = ("model", "seeds", "error", "free sprites", "in contact", "follows, steps", "moving", "turns", "outside")
+CURVE = ("rows", "seeds", "published, train / validation", "best", "last, train", "last", "relative", "confirmed")
+
 Found = dict[tuple[str, str], list[list[rows.Row]]]  # measurements of each seed, by kind and arm
 
 
@@ -31,16 +34,15 @@ def write(folder: Path, *, docs: Path = pages.DOCS) -> None:
     found = read(folder)
     if not found:
         raise SystemExit(f"{folder}: there are no finished runs to report on.")
-    draw_rollouts(found, docs / "dynamics-rollouts.png")
-    draw_curves(found, docs / "dynamics-curves.png")
-    forward = ("model", "seeds", "error", "free sprites", "in contact", "follows, steps", "moving", "turns", "outside")
-    curves = ("rows", "seeds", "published, train / validation", "best", "last, train", "last", "relative", "confirmed")
-    parts = (
-        "![Rollouts beside the truth](dynamics-rollouts.png)",
-        pages.table(forward, [_forward(name, found) for name in NAMES if ("forward", name) in found]),
-        "![Learning curves](dynamics-curves.png)",
-        pages.table(curves, [_curve(arm, found) for arm in CURVES if ("curve", arm) in found]),
-    )
+    parts: list[str] = []
+    if any(kind == "forward" for kind, _ in found):
+        draw_rollouts(found, docs / "dynamics-rollouts.png")
+        lines = [_forward(name, found) for name in NAMES if ("forward", name) in found]
+        parts += ["![Rollouts beside the truth](dynamics-rollouts.png)", pages.table(FORWARD, lines)]
+    if any(kind == "curve" for kind, _ in found):
+        draw_curves(found, docs / "dynamics-curves.png")
+        lines = [_curve(arm, found) for arm in CURVES if ("curve", arm) in found]
+        parts += ["![Learning curves](dynamics-curves.png)", pages.table(CURVE, lines)]
     pages.fill(docs / "dynamics.md", "\n\n".join(parts))
 
 
@@ -80,8 +82,6 @@ def draw_rollouts(found: Found, path: Path) -> None:
     """Draw the first rollout of each model below the truth, frame by frame."""
     plt = pages.plotting()
     lines: dict[str, list[rows.Row]] = {name: found["forward", name][0] for name in NAMES if ("forward", name) in found}
-    if not lines:
-        return
     some = next(iter(lines.values()))
     shown: dict[str, list[Any]] = {"truth": _frames(some, "truth")}
     shown |= {name: _frames(mine, "state") for name, mine in lines.items()}
