@@ -1,7 +1,5 @@
-import dataclasses
 import subprocess
 import sys
-from typing import ClassVar
 
 import gymnasium
 import numpy as np
@@ -9,42 +7,16 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from stable_baselines3.common.env_checker import check_env as check_env_for_sb3
 
-from counterpoint.adapters.gymnasium import IDS, Task, WorldEnv, WorldVectorEnv, named_task, place_task, pong_task
-from counterpoint.worlds.place import Place
-from counterpoint.worlds.pong import Pong, pong_policy
+from counterpoint.adapters.gymnasium import IDS, Task, WorldEnv, WorldVectorEnv
+from counterpoint.worlds.pong import pong_policy
 from counterpoint.worlds.processes import StationaryMP
 from counterpoint.worlds.room import Room
-from counterpoint.worlds.sprites import Sprites
-
-TASKS = ["place-1", "place-4-sparse", "pong"]
-BODIES = {"place-1": 4, "place-4-sparse": 4, "pong": 3}
+from tests.adapters.gymnasium_runs import BODIES, TASKS, equal, random_actions, run
 
 
 @pytest.fixture(autouse=True)
 def _no_screen(monkeypatch):
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-
-
-def random_actions(steps, *shape, seed=0):
-    return np.random.default_rng(seed).uniform(-1, 1, (steps, *shape, 2)).astype(np.float32)
-
-
-def run(env, actions, seed):
-    """Everything that an environment returns, until the actions are used up."""
-    record = [env.reset(seed=seed)[0]]
-    for action in actions:
-        observation, reward, _, truncated, info = env.step(action)
-        record += [observation, reward, truncated, *info.values()]
-        if np.ndim(truncated) == 0 and truncated:
-            record.append(env.reset()[0])
-    return record
-
-
-def equal(first, second):
-    return len(first) == len(second) and all(map(np.array_equal, first, second))
-
-
-# --- ids, and what others say -------------------------------------------------------------------
 
 
 def test_the_registered_ids():
@@ -82,9 +54,6 @@ def test_settings_reach_the_task_through_make_and_its_spec():
         ends = [made.step(np.zeros(2, np.float32))[3] for _ in range(7)]
         assert ends == [False] * 6 + [True]
         assert made.observation_space.high.max() == 1
-
-
-# --- one environment ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -222,108 +191,6 @@ def test_a_task_of_ones_own():
     assert envs.step(np.zeros((4, 0)))[0].shape == (4, 9)
 
 
-# --- many environments --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("identifier", IDS.values())
-def test_make_vec_finds_the_native_batch(identifier):
-    envs = gymnasium.make_vec(identifier, num_envs=3, vectorization_mode="vector_entry_point", with_mask=True)
-    assert isinstance(envs, WorldVectorEnv)
-    assert envs.metadata["autoreset_mode"] is gymnasium.vector.AutoresetMode.NEXT_STEP
-    observations, _ = envs.reset(seed=0)
-    assert observations in envs.observation_space
-    envs.action_space.seed(0)
-    observations, rewards, terminated, truncated, info = envs.step(envs.action_space.sample())
-    assert observations in envs.observation_space
-    assert (rewards.shape, rewards.dtype) == ((3,), np.float64)
-    assert (terminated.dtype, truncated.dtype) == (np.bool_, np.bool_)
-    assert info["mask"].shape[0] == info["noise"].shape[0] == info["_mask"].sum() == 3
-    envs.close()
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_a_batch_step_is_a_step_of_the_world(task):
-    envs = WorldVectorEnv(task, 16, with_mask=True)
-    world = envs.task.world
-    state, over = envs.reset(seed=2)[0], np.zeros(16, bool)
-    resets = 0
-    for actions in random_actions(170, 16):
-        after, rewards, terminated, truncated, info = envs.step(actions)
-        moved = ~over
-        given = state[moved], actions[moved], info["noise"][moved]
-        np.testing.assert_array_equal(after[moved], world.step(*given) if moved.any() else after[moved])
-        np.testing.assert_array_equal(info["mask"][moved], world.mask(*given))
-        np.testing.assert_array_equal(info["_noise"], moved)
-        np.testing.assert_array_equal(info["_mask"], moved)
-        assert not rewards[over].any()
-        assert not info["noise"][over].any()
-        assert not info["mask"][over].any()
-        assert not truncated[over].any()
-        assert not terminated.any()
-        assert ("is_success" in info) == (task == "pong" and truncated.any())
-        if "is_success" in info:
-            np.testing.assert_array_equal(info["_is_success"], truncated)
-            np.testing.assert_array_equal(info["is_success"], truncated & (rewards == 1))
-        resets += over.sum()
-        state, over = after, truncated
-    assert resets >= 16
-
-
-def test_a_batch_is_advanced_by_one_call_of_the_world():
-    class Counting(Sprites):
-        calls: ClassVar[list[int]] = []
-
-        def step(self, state, action, noise=None):
-            self.calls.append(len(state))
-            return super().step(state, action, noise)
-
-    task = dataclasses.replace(place_task("place-4"), world=Counting())
-    envs = WorldVectorEnv(task, 100)
-    envs.reset(seed=0)
-    for actions in random_actions(5, 100):
-        envs.step(actions)
-    assert Counting.calls == [100] * 5
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_the_action_of_a_row_that_begins_anew_is_ignored(task):
-    envs = WorldVectorEnv(task, 8, length=60)
-    envs.reset(seed=0)
-    over = np.zeros(8, bool)
-    for actions in random_actions(150, 8):
-        actions[over] = np.nan
-        over = envs.step(actions)[3]
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_same_seed_same_bits_in_a_batch(task):
-    actions = random_actions(120, 4)
-    first, second, other = (run(WorldVectorEnv(task, 4), actions, seed) for seed in (5, 5, 6))
-    assert equal(first, second)
-    assert not equal(first, other)
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_a_batch_of_one_is_a_single_environment(task):
-    env, envs = WorldEnv(task), WorldVectorEnv(task, 1)
-    np.testing.assert_array_equal(envs.reset(seed=4)[0][0], env.reset(seed=4)[0])
-    over = False
-    for action in random_actions(330):
-        observations, rewards, _, truncated, info = envs.step(action[None])
-        if over:
-            np.testing.assert_array_equal(observations[0], env.reset()[0])
-            over = False
-        else:
-            observation, reward, _, over, single = env.step(action)
-            np.testing.assert_array_equal(observations[0], observation)
-            np.testing.assert_array_equal(info["noise"][0], single["noise"])
-            assert rewards[0] == reward
-        assert truncated[0] == over
-
-
-# --- pictures -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("task", TASKS)
 def test_pictures(task):
     env = WorldEnv(task, render_mode="rgb_array", size=48)
@@ -373,79 +240,3 @@ def test_rendering_without_a_mode_is_a_warning():
         made.reset(seed=0)
         with pytest.warns(UserWarning, match="no render_mode was given"):
             assert made.render() is None
-
-
-# --- bad input ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("value", [1.5, -1.0001, np.inf, np.nan])
-def test_actions_out_of_range_are_refused(task, value):
-    env, envs = WorldEnv(task), WorldVectorEnv(task, 3)
-    env.reset(seed=0)
-    envs.reset(seed=0)
-    before = env._play
-    with pytest.raises(
-        ValueError, match=rf"action: expected numbers in \[-1, 1\], got {value:g} at index 1\. .*np.clip"
-    ):
-        env.step(np.array([0.0, value]))
-    with pytest.raises(ValueError, match=rf"action: expected numbers in \[-1, 1\], got {value:g} at index 2, 0\. "):
-        envs.step(np.array([[0.0, 0.0], [0.0, 0.0], [value, 0.0]]))
-    assert env._play is before  # nothing happened
-
-
-@pytest.mark.parametrize("action", [0.5, [0.5], [[0.0, 0.0]], [0.0, 0.0, 0.0], ["a", "b"], [True, False], None])
-def test_actions_of_another_shape_are_refused(action):
-    env = WorldEnv("place-1")
-    env.reset(seed=0)
-    with pytest.raises(ValueError, match=r"action: expected numbers of shape \(2,\), got"):
-        env.step(action)
-
-
-def test_lists_and_whole_numbers_are_actions_too():
-    env = WorldEnv("place-1")
-    env.reset(seed=0)
-    first = env.step([1, -1])[0]
-    env.reset(seed=0)
-    np.testing.assert_array_equal(first, env.step(np.array([1.0, -1.0]))[0])
-
-
-def test_unknown_tasks_modes_and_settings_are_refused():
-    with pytest.raises(
-        ValueError, match=r"no task is called 'place-5'; the tasks are place-1, .*place-4-sparse, pong\."
-    ):
-        named_task("place-5")
-    with pytest.raises(gymnasium.error.NameNotFound):
-        gymnasium.make("counterpoint/Place5-v0")
-    for kind, modes in ((WorldEnv, "rgb_array, human"), (WorldVectorEnv, "rgb_array")):
-        with pytest.raises(ValueError, match=f"render_mode: expected None or one of {modes}, got 'ansi'"):
-            kind("pong", render_mode="ansi")
-    with pytest.raises(TypeError, match="unexpected keyword argument 'clip'"):
-        WorldEnv("place-1", clip=True)
-    with pytest.raises(TypeError, match="clip: such settings go with the name of a task"):
-        WorldEnv(pong_task(), clip=True)
-    with pytest.raises(ValueError, match="length: expected a number of steps, 1 or more, got 0"):
-        place_task("place-1", length=0)
-    with pytest.raises(ValueError, match="num_envs: expected a number of environments, 1 or more, got 0"):
-        WorldVectorEnv("place-1", 0)
-    with pytest.raises(ValueError, match=r"bounds: expected .* shape \(2, 16\), got \(2, 12\)"):
-        Task(Sprites(), Place(1), np.zeros((2, 12)), Pong().ends)
-
-
-def test_states_of_another_width_are_refused():
-    env, envs = WorldEnv("place-1"), WorldVectorEnv("pong", 2)
-    with pytest.raises(ValueError, match=r"options\['state'\]: expected shape \(16,\), got \(12,\)"):
-        env.reset(options={"state": np.zeros(12)})
-    with pytest.raises(ValueError, match=r"options\['state'\]: expected shape \(2, 12\), got \(12,\)"):
-        envs.reset(options={"state": np.zeros(12)})
-    for value in (2.0, np.nan):
-        with pytest.raises(ValueError, match="expected a state within observation_space"):
-            env.reset(options={"state": np.full(16, value)})
-    with pytest.raises(ValueError, match="options: expected no other than 'state', got 'position'"):
-        env.reset(options={"position": 0})
-
-
-def test_a_step_needs_a_reset():
-    for env, action in ((WorldEnv("place-1"), np.zeros(2)), (WorldVectorEnv("place-1", 2), np.zeros((2, 2)))):
-        with pytest.raises(gymnasium.error.ResetNeeded, match=r"call reset\(\) first"):
-            env.step(action)
