@@ -227,7 +227,7 @@ def test_bad_draws_and_levels_are_explained():
     for draw in (Pong().reset, Pong().noise):
         with pytest.raises(ValueError, match="size: expected a number of rows"):
             draw(-1, rng)
-        with pytest.raises(TypeError, match=r"rng: expected a numpy\.random\.Generator, got int"):
+        with pytest.raises(TypeError, match="rng: expected a NumPy generator"):
             draw(3, 0)
     with pytest.raises(TypeError, match="rng: expected"):
         pong_policy(GOOD[0], None)
