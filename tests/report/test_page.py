@@ -103,7 +103,7 @@ def test_a_failure_leaves_the_old_page_and_nothing_else(sprites, tmp_path):
 def test_a_path_that_cannot_be_written_leaves_nothing_behind(tmp_path, rng):
     factors, data, mask, made = small(2, 0, 20, 30, rng, width=1)
     (tmp_path / "folder").mkdir()
-    with pytest.raises(FileProblem, match="folder: it is a folder or a device, not a file"):
+    with pytest.raises(FileProblem, match="folder: this is a folder or a device, not a file"):
         report(tmp_path / "folder", data, made, factors, mask, rng=rng)
     assert os.listdir(tmp_path) == ["folder"]
 

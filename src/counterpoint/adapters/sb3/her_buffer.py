@@ -156,7 +156,7 @@ class CodaHerReplayBuffer(HerReplayBuffer):
             FileProblem: if the file is damaged or another buffer's; this one stays as it was.
         """
         rows = self.counterfactual.emptied()
-        filled, (self.pos, *starts) = storage.load(path, self._stored(), rows)
+        filled, (self.pos, *starts) = storage.load(path, self._stored(), rows, count=1 + self.n_envs)
         self.ep_length[filled:], self._current_ep_start[:] = 0, starts
         self.full, self.counterfactual = filled == self.buffer_size, rows
 
