@@ -19,7 +19,7 @@ from experiments import machine, pages
 
 LIMIT = 1.2
 ROWS, CHEAP_ROWS = 2_000, 20_000  # and as many pairs; what takes microseconds a row needs more rows to be measured
-CHEAP = ("SandyMixture", "ResidualAttribution")
+CHEAP = ("SandyMixture", "ResidualAttribution", "DistilledLikelihood")
 SMALL: dict[str, Any] = {"epochs": 3, "batch_size": 500}
 
 

@@ -81,17 +81,20 @@ def by_types(scores: Floats, truth: Bools, factors: Factorization) -> dict[str, 
     return found
 
 
-PRESETS: dict[str, tuple[tuple[str, ...], int, dict[str, Any]]] = {  # kinds, seeds, sizes and settings
-    "smoke": (("push",), 1, {"train": 600, "test": 400, "settings": {"epochs": 1}}),
-    "laptop": (DEVELOPMENT, 1, {}),
-    "heldout": (HELD_OUT, 1, {}),
+SHORT = {"DistilledLikelihood": {"lessons": 4000}, "ResidualAttribution": {"epochs": 10}}
+# kinds, seeds, sizes, settings by estimator
+PRESETS: dict[str, tuple[tuple[str, ...], int, dict[str, int], dict[str, dict[str, Any]]]] = {
+    "smoke": (("push",), 1, {"train": 600, "test": 400}, {name: {"epochs": 1} for name in ESTIMATORS}),
+    "short": (("elastic", "drag", "push", "soft", "fan", "carrier"), 1, {"train": 10_000, "test": 4_000}, SHORT),
+    "laptop": (DEVELOPMENT, 3, {}, {}),
+    "heldout": (HELD_OUT, 3, {}, {}),
 }
 
 
 def runs(preset: str, estimators: tuple[str, ...] = ESTIMATORS) -> Iterator[Config]:
     """Give the runs of a preset, in the order in which they start."""
-    kinds, seeds, settings = PRESETS[preset]
+    kinds, seeds, sizes, settings = PRESETS[preset]
     for seed in range(seeds):
-        for kind in kinds:
-            for estimator in estimators:
-                yield Config(kind, seed, estimator, **settings)
+        for estimator in estimators:
+            for kind in kinds:
+                yield Config(kind, seed, estimator, **sizes, settings=settings.get(estimator, {}))
