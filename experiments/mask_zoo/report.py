@@ -6,12 +6,12 @@ from experiments import pages, rows
 from experiments.mask_zoo.run import ESTIMATORS
 
 
-def write(folder: Path, docs: Path = pages.DOCS) -> None:
-    """Write the table into ``masks-zoo.md`` between its two marks; print it too."""
+def write(folder: Path) -> None:
+    """Print the tables of all finished runs of a folder."""
     paths = sorted(folder.glob("*.jsonl"))
     if not paths:
         raise SystemExit(f"{folder}: no finished runs. Start some with: python -m experiments.mask_zoo run")
-    pages.fill(docs / "masks-zoo.md", table(paths))
+    print(table(paths))
 
 
 def table(paths: list[Path]) -> str:
