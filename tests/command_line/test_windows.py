@@ -45,6 +45,25 @@ def test_windows_become_episodes_and_real_rows_keep_theirs(data, capsys):
     assert audit(made, WORLD.step).confirmed == 1.0
 
 
+@pytest.mark.parametrize("rows", [None, 100])
+def test_an_audit_starts_once_for_each_window(rows, data, capsys, monkeypatch):
+    assert augment(capsys, "--ratio", 2, "--window", 4)[0] == 0
+    monkeypatch.setattr("counterpoint.files.jobs.ROWS", 50)  # cuts windows
+    asked = []
+
+    def step(state, action, noise=None):
+        asked.append(state)
+        return WORLD.step(state, action, noise)
+
+    found = files.audit("out.parquet", step, rows=rows)
+    assert found.confirmed == 1.0
+    assert len(found.error) == 150 if rows is None else 5 <= len(found.error) < 40
+    made = files.read("out.parquet")[300:].transitions
+    firsts, seen = made.state[made.step == 0], np.concatenate(asked[::4])
+    assert len(seen) == len(found.error)
+    assert {row.tobytes() for row in seen} <= {row.tobytes() for row in firsts}
+
+
 def test_single_counterfactuals_get_numbers_beyond_the_real_ones(data, capsys):
     assert augment(capsys, "--ratio", 1)[0] == 0
     real, made = parts(files.read("out.parquet"), data)

@@ -4,7 +4,7 @@ A file that fits into one piece is augmented as a whole. A larger one is cut int
 within their piece; shuffle a file first if its order means something.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -18,7 +18,7 @@ from counterpoint.core.factors import Factorization
 from counterpoint.core.provenance import Provenance
 from counterpoint.core.require import require_count
 from counterpoint.core.transitions import Transitions
-from counterpoint.files.recording import FileProblem, Recording
+from counterpoint.files.recording import FileProblem, Head, Recording, joined
 from counterpoint.files.scanning import Scan
 
 PIECE_BYTES = 256 * 2**20  # of real rows that are held in memory
@@ -163,3 +163,22 @@ def _made(plan: Plan, piece: int, data: Transitions, size: int, ledger: Ledger) 
         for made in augmenter.stream(data, size, rng=np.random.default_rng([plan.seed, piece]), after=funnel):
             ledger.add(piece, Accepted(made.provenance, made.funnel))
             yield made
+
+
+def noted_window(head: Head) -> int:
+    """Return how many rows the counterfactual windows of a file have, as its header says; 1 without windows."""
+    noted = head.notes.get("window", 1)
+    return noted if type(noted) is int and noted > 1 else 1
+
+
+def whole_windows(pieces: Iterable[Recording], window: int) -> Iterator[Recording]:
+    """Yield rows that come in pieces anew, so that no window is cut."""
+    waiting: list[Recording] = []
+    for piece in pieces:
+        rows = joined([*waiting, piece])
+        whole = len(rows) - len(rows) % window
+        waiting = [rows[whole:].copy()] if whole < len(rows) else []
+        if whole:
+            yield rows[:whole]
+    if waiting:
+        raise FileProblem(f"a window of {window} rows is not whole; the file is damaged.")

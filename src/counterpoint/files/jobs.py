@@ -13,12 +13,12 @@ import numpy as np
 from counterpoint.checks import Audit, check_reward_fn, check_terminal_fn
 from counterpoint.checks import audit as audit_rows
 from counterpoint.core.arrays import Array
-from counterpoint.core.augment import Augmenter
+from counterpoint.core.augment import Augmenter, Counterfactuals
 from counterpoint.core.engine import Funnel
 from counterpoint.core.require import require_count
 from counterpoint.files import fingerprints, header
 from counterpoint.files.apart import require_apart
-from counterpoint.files.augmentation import Plan, augmented
+from counterpoint.files.augmentation import Plan, augmented, noted_window, whole_windows
 from counterpoint.files.episodes import SINGLE_TRANSITIONS
 from counterpoint.files.formats import chosen, look
 from counterpoint.files.gathering import gathered
@@ -96,6 +96,8 @@ def augment(  # noqa: PLR0913
     name = os.fspath(out)
     require_free(Path(name), force=force)
     notes = {"seed": seed, "keys": plan.source.observation_keys}
+    if augmenter.window > 1:
+        notes["window"] = augmenter.window
     head = Head(augmenter.factors, plan.source.path, notes=notes, source_rows=plan.source.rows)
     folder, funnel = Path(name + ".parts"), Funnel()
     with (
@@ -166,9 +168,14 @@ def audit(
     scan = source if isinstance(source, Scan) else look(os.fspath(source), None)
     if rows is not None:
         require_count("rows", rows)
-    found: Audit | None = None
-    for data in _chosen_rows(scan, rows, real=real, progress=progress):
-        new = audit_rows(data.transitions, step, atol=atol)
+    window, found = 1 if real else noted_window(scan.head), None
+    for data in whole_windows(_chosen_rows(scan, rows, window, real=real, progress=progress), window):
+        made = (
+            Counterfactuals(data.transitions, data.provenance, Funnel(), window)
+            if data.provenance
+            else data.transitions
+        )
+        new = audit_rows(made, step, atol=atol)
         found = new if found is None else found + new
     if found is None:
         raise FileProblem(f"{scan.path}: it holds no {'real transitions' if real else 'counterfactuals to audit'}.")
@@ -245,11 +252,18 @@ def check_task(
             check_terminal_fn(augmenter.terminal_fn, data)
 
 
-def _chosen_rows(scan: Scan, rows: int | None, *, real: bool, progress: Progress) -> Iterator[Recording]:
+def _chosen_rows(
+    scan: Scan, rows: int | None, window: int = 1, *, real: bool, progress: Progress
+) -> Iterator[Recording]:
     """Yield the counterfactuals of a file, or its real rows, piece by piece, and not more than so many."""
     start, every = 0, 1 if rows is None else max(1, -(-scan.rows // rows))
     for piece in scan.pieces(ROWS):
-        wanted = (start + np.arange(len(piece))) % every == 0
+        order = (
+            start + np.arange(len(piece))
+            if window == 1 or piece.transitions.episode is None
+            else piece.transitions.episode
+        )
+        wanted = order % every == 0
         if piece.provenance is not None:
             wanted &= piece.provenance.swapped.any(axis=1) != real
         start += len(piece)
