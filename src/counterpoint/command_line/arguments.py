@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from counterpoint.command_line.environment import add_environment, simulator
 from counterpoint.core.arrays import listed
 from counterpoint.description import Description, read_description
 from counterpoint.files import Scan, scan
@@ -24,9 +25,9 @@ WORLDS = {  # name -> class in counterpoint.worlds, imported when asked for
 DATA = "a .parquet, .npz, .hdf5 or .h5 file, minari:ID, or a LeRobot folder"
 
 
-def add_data(verb: argparse.ArgumentParser, name: str = "data") -> None:
+def add_data(verb: argparse.ArgumentParser, name: str = "data", *, optional: bool = False) -> None:
     """Add a file of transitions, and the choice of its parts."""
-    verb.add_argument(name, help=DATA)
+    verb.add_argument(name, help=DATA, nargs="?" if optional else None)
     verb.add_argument(
         "--keys", type=_names, metavar="A,B", help="the observation keys to take as the state (robomimic, Minari)"
     )
@@ -41,6 +42,7 @@ def add_output(verb: argparse.ArgumentParser, what: str) -> None:
 def add_simulator(verb: argparse.ArgumentParser) -> None:
     """Add a world, or a function, that says what really happens."""
     add_world(verb)
+    add_environment(verb)
     verb.add_argument(
         "--simulator",
         metavar="MODULE:FUNCTION",
@@ -52,13 +54,18 @@ def add_simulator(verb: argparse.ArgumentParser) -> None:
 def add_world(verb: argparse.ArgumentParser) -> None:
     """Add a world by name, with settings."""
     verb.add_argument("--world", choices=sorted(WORLDS), help="a world of this package")
+    add_setting(verb)
+
+
+def add_setting(verb: argparse.ArgumentParser) -> None:
+    """Add settings of a world or an environment."""
     verb.add_argument(
         "--setting",
         action="append",
         type=setting,
         default=[],
         metavar="NAME=VALUE",
-        help="a setting of the world; may be repeated",
+        help="a setting of the world or environment; may be repeated",
     )
 
 
@@ -112,9 +119,12 @@ def world(given: argparse.Namespace) -> Any:
 
 def step_of(given: argparse.Namespace) -> Any:
     """Return the step function that was asked for, or None."""
-    simulated = world(given)
-    if simulated is not None and given.simulator is not None:
-        raise ValueError("--simulator: give it or --world, not both.")
+    robot = simulator(given)
+    simulated = world(given) if robot is None else None
+    if (simulated is not None or robot is not None) and given.simulator is not None:
+        raise ValueError("--simulator: give it, or --world, or --environment, not two of them.")
+    if robot is not None:
+        return robot
     return simulated.step if simulated is not None else given.simulator and imported(given.simulator)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from counterpoint.checks import Audit
 from counterpoint.command_line import arguments
+from counterpoint.command_line.environment import judge_by
 from counterpoint.command_line.progress import bar
 from counterpoint.files import audit
 from counterpoint.files.scanning import Scan
@@ -33,11 +34,14 @@ def run(given: argparse.Namespace) -> int:
         raise ValueError(f"--at-least: expected a share between 0 and 1, got {given.at_least}.")
     step, source = arguments.step_of(given), arguments.opened(given)
     if step is None:
-        raise ValueError("give a simulator: --world NAME, or --simulator module:function.")
+        raise ValueError("give a simulator: --world NAME, --environment ID, or --simulator module:function.")
+    judge_by(step, source)
     if next(source.pieces(1)).provenance is not None:
         baseline = _audited(given, source, step, real=True)
         print(f"real rows: {baseline.confirmed:.2%} of {len(baseline.error):,} confirmed{_worst(baseline)}")
     found = _audited(given, source, step, real=False)
+    if given.environment is not None:
+        print(f"{found.exact:.2%} of {len(found.error):,} transitions come out to the bit")
     print(
         f"{found.confirmed:.2%} of {len(found.error):,} transitions confirmed, {len(found.wrong):,} wrong; "
         f"expected at least {given.at_least:.2%}{_worst(found)}"

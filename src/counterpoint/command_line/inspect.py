@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from counterpoint.command_line import arguments
+from counterpoint.command_line import arguments, environment
 from counterpoint.command_line.progress import bar
 from counterpoint.command_line.proposal import proposal
 from counterpoint.core.factors import Factorization
@@ -25,14 +25,22 @@ from counterpoint.files.output import output
 
 def add_arguments(verb: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
-    arguments.add_data(verb)
+    arguments.add_data(verb, optional=True)
+    environment.add_environment(verb)
+    arguments.add_setting(verb)
     verb.add_argument("--description", metavar="TOML", help="check this description against the file")
     verb.add_argument("--propose", metavar="TOML", help="write the proposed description to this file")
     verb.add_argument("--force", action="store_true", help="replace an output that exists")
 
 
 def run(given: argparse.Namespace) -> int:
-    """Inspect a file."""
+    """Inspect a file, or an environment."""
+    if given.environment is not None:
+        if given.data is not None:
+            raise ValueError("--environment: give it or a file, not both.")
+        return environment.inspect(given)
+    if given.data is None:
+        raise ValueError("give a file of transitions, or --environment ID.")
     source = arguments.opened(given)
     if given.propose is not None:
         extra = {} if given.description is None else {"the description": Path(given.description)}

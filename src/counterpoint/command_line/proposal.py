@@ -24,8 +24,17 @@ REST = """
 """
 
 
-def proposal(state: int, action: int, factors: Factorization | None) -> str:
+def proposal(
+    state: int, action: int, factors: Factorization | None, *, module: str = "", rewarded: bool = False
+) -> str:
     """Return a description of states and actions of so many columns, with the factors that are known.
+
+    Args:
+        state: columns of a state.
+        action: columns of an action.
+        factors: what is known of them.
+        module: where functions ``derive``, ``mask`` and (if ``rewarded``) ``reward`` are, if anywhere.
+        rewarded: whether there is a function ``reward``.
 
     Example:
         >>> print(proposal(4, 1, Factorization.blocks(state={"hand": 1, "cup": 3}, action={"motor": 1}))[:48])
@@ -40,13 +49,17 @@ def proposal(state: int, action: int, factors: Factorization | None) -> str:
     text = UNKNOWN if factors is None else ""
     if known.derived:
         text += "# These columns are computed from the others; a function says how: state -> (B, derived).\n"
-        text += f'derived = {{ columns = {_columns(known.derived)}, function = "my_robot:derive" }}\n\n'
+        text += f'derived = {{ columns = {_columns(known.derived)}, function = "{module or "my_robot"}:derive" }}\n\n'
     if known.context:
         text += f"context = [{', '.join(map(_quoted, known.context))}]\n\n"
     text += _section("state", known.state)
     text += _section("action", known.action)
     text += _section("positions", {name: p.columns for name, p in known.positions.items() if _is_plain(p)})
     text += _section("types", {name: kind for name, kind in known.types.items() if kind != name})
+    text += _section("noise", known.noise)
+    if module:
+        sections = ("mask", "reward") if rewarded else ("mask",)
+        return text.lstrip() + "".join(_section(s, {"kind": "function", "function": f"{module}:{s}"}) for s in sections)
     first, mover = next(iter(known.state)), next(iter(known.action), "action")
     text += "" if known.positions else POSITIONS.format(first=_key(first))
     return text.lstrip() + REST.format(first=_quoted(first), action=_key(mover))

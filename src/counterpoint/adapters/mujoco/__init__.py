@@ -26,17 +26,20 @@ def require_version(version: str) -> None:
 
 require_version(mujoco.__version__)
 
+from counterpoint.adapters.mujoco.anatomy import Anatomy, anatomy  # noqa: E402
 from counterpoint.adapters.mujoco.islands import Islands  # noqa: E402
 from counterpoint.adapters.mujoco.proposing import derive, factorization, goals  # noqa: E402
 from counterpoint.adapters.mujoco.recording import Recorder, collect  # noqa: E402
 from counterpoint.adapters.mujoco.simulator import Replay, ReplayFailed, Simulator  # noqa: E402
 
 __all__ = [
+    "Anatomy",
     "Islands",
     "Recorder",
     "Replay",
     "ReplayFailed",
     "Simulator",
+    "anatomy",
     "collect",
     "derive",
     "factorization",
