@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-ALL = ("engine", "windows", "policies", "worlds", "files", "learned", "online", "goals", "imports")
+ALL = ("engine", "windows", "policies", "worlds", "mujoco", "files", "learned", "online", "goals", "imports")
 
 for name in sys.argv[1:] or ALL:
     importlib.import_module(f"benchmarks.{name}").main()

@@ -26,6 +26,7 @@ ENVIRONMENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "FrankaKitchen": ("FrankaKitchen-v1", {"robot_noise_ratio": 0.0, "object_noise_ratio": 0.0}),
 }
 ROBOT = "robot0:base_link"
+MASKS = ("islands", "islands, not strict", "near", "near or fallen", "identity", "learned")
 ENOUGH = 2_000  # rows to find a threshold with
 PLACES = {  # columns of positions, where the 10 cm rule makes sense
     "FetchPush": {ROBOT: (0, 1, 2), "object0": (10, 11, 12)},
@@ -43,6 +44,7 @@ class Config:
     counterfactuals: int = 5_000
     epochs: int = 30
     seed: int = 0
+    masks: tuple[str, ...] = MASKS
 
     @property
     def name(self) -> str:
@@ -53,6 +55,7 @@ class Config:
 PRESETS = {
     "smoke": Config("", transitions=300, counterfactuals=30, epochs=2),
     "laptop": Config(""),
+    "short": Config("", transitions=1_500, counterfactuals=1_000, masks=MASKS[:-1]),
 }
 
 
@@ -92,22 +95,24 @@ def record(config: Config) -> tuple[Any, Transitions]:
     return env, collect(env, policy, config.transitions, rng=np.random.default_rng(config.seed))
 
 
-def masks(
-    config: Config, env: Any, data: Transitions, factors: Factorization
-) -> Iterator[tuple[str, Any, dict[str, Any]]]:
-    """Yield the masks by name, with what is expected of them."""
-    yield "islands", Islands(env, workers=1), {}
-    places = PLACES.get(config.environment)
+def masks(config: Config, env: Any, data: Transitions) -> dict[str, Callable[[], tuple[Any, dict[str, Any]]]]:
+    """Return what makes each mask, by its name, with what is expected of it."""
+    factors, places = factorization(env), PLACES.get(config.environment)
+    made: dict[str, Callable[[], tuple[Any, dict[str, Any]]]] = {
+        "islands": lambda: (Islands(env, workers=1), {}),
+        "islands, not strict": lambda: (Islands(env, workers=1, strict=False), {}),
+    }
     if places is not None:
         near = Proximity(factors, places, NEAR, attached=(ROBOT,))
         heights = {name: columns[2] for name, columns in places.items() if name != ROBOT}
-        yield "near", near, {}
-        yield "near or fallen", Union(near, Fallen(factors, ROBOT, heights)), {}
-    yield "identity", Constant.identity(factors), {}
-    yield learned(config, env, data, factors)
+        made["near"] = lambda: (near, {})
+        made["near or fallen"] = lambda: (Union(near, Fallen(factors, ROBOT, heights)), {})
+    made["identity"] = lambda: (Constant.identity(factors), {})
+    made["learned"] = lambda: learned(config, env, data, factors)
+    return {name: make for name, make in made.items() if name in config.masks}
 
 
-def learned(config: Config, env: Any, data: Transitions, factors: Factorization) -> tuple[str, Any, dict[str, Any]]:
+def learned(config: Config, env: Any, data: Transitions, factors: Factorization) -> tuple[Any, dict[str, Any]]:
     """Fit a mask to half of the episodes, and find its threshold on the others."""
     torch.set_num_threads(1)
     rng, plain = np.random.default_rng(config.seed), data.replace(noise=None)
@@ -117,10 +122,10 @@ def learned(config: Config, env: Any, data: Transitions, factors: Factorization)
         plain[half], factors, rng=rng, progress=False
     )
     if len(plain[~half]) < ENOUGH:
-        return "learned", Threshold(fitted, 0.5), {"tau": 0.5}
+        return Threshold(fitted, 0.5), {"tau": 0.5}
     found = calibrate(fitted, plain[~half], factors, rng=rng, derive=derive(env), progress=False)
     said = {"expected": found.wrong.value, "low": found.wrong.low, "high": found.wrong.high, "fine": found.fine}
-    return "learned", Threshold(fitted, found.tau), {**said, "tau": found.tau, "verdict": found.verdict}
+    return Threshold(fitted, found.tau), {**said, "tau": found.tau, "verdict": found.verdict}
 
 
 def work(config: Config, write: rows.Write) -> None:
@@ -139,7 +144,8 @@ def work(config: Config, write: rows.Write) -> None:
         exact=islands.exact,
         remarks=list(islands.remarks),
     )
-    for step, (name, mask, expected) in enumerate(masks(config, env, data, factors), start=1):
+    for step, (name, make) in enumerate(masks(config, env, data).items(), start=1):
+        mask, expected = make()
         found = judged(config, data, factors, (mask, derive(env)), simulator)
         write(step=step, mask=name, **found, **expected, seconds=time.perf_counter() - start)
 

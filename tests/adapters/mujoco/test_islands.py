@@ -79,6 +79,19 @@ def test_recorded_rows_are_not_simulated_again(push, pushed):
     assert not known_ties(mask.bench.inside, other, pushed.noise)[1][0]
 
 
+def test_what_ends_up_elsewhere_without_a_contact_is_tied(push, pushed):
+    mask, loose = Islands(push, workers=1), Islands(push, workers=1, strict=False)
+    unknown = pushed[:10].noise.copy()
+    unknown[:, mask.bench.inside.packing.width + 1] = -1  # so that they are simulated
+    said = pushed[:10].next_state.copy()
+    said[0, 3] += 1e-5  # the object lies elsewhere than the simulator puts it
+    rows = pushed[:10].replace(noise=unknown, next_state=said)
+    strict, plain = (call_mask(each, rows, factorization(push)) for each in (mask, loose))
+    assert np.flatnonzero((strict != plain).any(axis=(1, 2))).tolist() == [0]
+    assert strict[0, 0, 1]
+    assert strict[0, 1, 0]
+
+
 def test_it_is_a_mask(balls, rolled):
     check_mask_fn(Islands(balls, workers=1), rolled[:60], factorization(balls))
 

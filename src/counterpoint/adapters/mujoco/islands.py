@@ -10,6 +10,8 @@ from counterpoint.adapters.mujoco.workers import Bench, Progress
 from counterpoint.core.arrays import Bools, Floats
 from counterpoint.core.factors import Factorization
 
+CREEP = 1e-7  # a difference that rounding has made too large to be one
+
 
 class Islands:
     """A mask: trees that shared a contact island in some substep influenced each other, and no others did.
@@ -17,9 +19,14 @@ class Islands:
     Rows as they were recorded carry their islands with them. Swapped rows are put into the simulator and stepped,
     which costs as much as simulating them.
 
+    Islands say what acts on what, but rounding can creep from one to another: the solver decides for all of them
+    together where to start from. A tree near tipping can make something of it. So by default a swapped row whose trees
+    end up elsewhere than it says, although nothing touched them, counts as tied too.
+
     Args:
         env: the environment, or a function that makes it. It is used up: reset it before you go on with it.
         factors: how columns split into factors, if not as `factorization` proposes.
+        strict: tie what ends up elsewhere than it should, by more than a tenth of a millionth, without a contact.
         workers: processes; as many as there are processors by default. Few rows are done without any.
         progress: called with the number of rows simulated, for each call.
 
@@ -49,10 +56,11 @@ class Islands:
         env: Any,
         factors: Factorization | None = None,
         *,
+        strict: bool = True,
         workers: int | None = None,
         progress: Progress | None = None,
     ) -> None:
-        self.bench, self.progress = Bench(env, workers), progress
+        self.bench, self.progress, self.uses_next_state = Bench(env, workers), progress, strict
         inside = self.bench.inside
         self.factors = inside.factors if factors is None else factors
         self.exact, remarks = exactness(inside.way.model)
@@ -64,19 +72,27 @@ class Islands:
         self._place = inside.factor_of(self.factors)
         self._always = self._standing()
 
-    def __call__(self, state: Floats, action: Floats, noise: Floats, /) -> Bools:
-        """Return who influenced whom, (B, N, n)."""
-        noise = np.asarray(noise)
+    def __call__(self, state: Floats, action: Floats, *more: Floats) -> Bools:
+        """Return who influenced whom, (B, N, n), from states, actions, perhaps next states, and noise."""
+        noise = np.asarray(more[-1])
         ties, known = known_ties(self.bench.inside, action, noise)
         new = np.flatnonzero(~known)
         if len(new):
-            found = self.bench.run(state[new], action[new], noise[new], watch=True, progress=self.progress).ties
-            ties[new] = found
+            found = self.bench.run(state[new], action[new], noise[new], watch=True, progress=self.progress)
+            ties[new] = found.ties
+            if len(more) > 1:
+                ties[new] |= self._elsewhere(found.next_state, more[0][new])
         mask = np.repeat(self._always[None], len(state), axis=0)
         for one, first in enumerate(self._place):
             for two, second in enumerate(self._place):
                 mask[:, first, second] |= ties[:, one, two]
         return mask
+
+    def _elsewhere(self, simulated: Floats, said: Floats) -> Bools:
+        """Tie each group that ends up elsewhere than it is said to with all others, (B, groups, groups)."""
+        far = [(np.abs(simulated - said)[:, own] > CREEP).any(axis=1) for own in self.bench.inside.columns.of_group]
+        off = np.stack(far, axis=1)
+        return np.asarray(off[:, :, None] | off[:, None, :])
 
     def close(self) -> None:
         """End the worker processes."""
