@@ -53,6 +53,8 @@ BESIDE = {"experiments": {"experiments"}, "benchmarks": {"benchmarks", "experime
 # What is imported by its name in a string, when it is first needed: by these files alone, from these parts alone.
 BY_NAME = {
     ("adapters/gymnasium.py", "adapters"),
+    ("command_line/environment.py", "adapters"),
+    ("command_line/environment.py", "worlds"),
     ("command_line/arguments.py", "worlds"),
     ("command_line/arguments.py", "learn"),
     ("command_line/demo.py", "demonstration"),
