@@ -49,7 +49,10 @@ class Child:
             return "died"
         return self.process.stdout.readline().strip() or f"died {self.process.wait()}"
 
-    def close(self):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
         if self.process is not None:
             self.process.stdin.close()
             self.process.wait()
@@ -59,21 +62,21 @@ class Child:
 def campaign(kind, folder, count):
     path = specimens.make(folder, kind)
     raw = {file: file.read_bytes() for file in specimens.files_of(path)}
-    rng, child, outcomes, bad = np.random.default_rng(20201112), Child(), collections.Counter(), []
-    assert child.ask(kind, path, first=True) == "same"
-    for number in range(count):
-        victim = list(raw)[int(rng.integers(len(raw)))]
-        victim.write_bytes(mutated(raw[victim], rng))
-        answer = child.ask(kind, path)
-        word = answer.partition(" ")[0]
-        outcomes[word] += 1
-        if word not in ("same", "refused") and not (word == "different" and kind in NO_CHECKSUM):
-            bad.append((number, victim.name, answer[-1500:]))
-        specimens.restore(raw)
-        if word == "died":
-            assert child.ask(kind, path, first=True) == "same"
-    assert child.ask(kind, path) == "same"
-    child.close()
+    rng, outcomes, bad = np.random.default_rng(20201112), collections.Counter(), []
+    with Child() as child:
+        assert child.ask(kind, path, first=True) == "same"
+        for number in range(count):
+            victim = list(raw)[int(rng.integers(len(raw)))]
+            victim.write_bytes(mutated(raw[victim], rng))
+            answer = child.ask(kind, path)
+            word = answer.partition(" ")[0]
+            outcomes[word] += 1
+            if word not in ("same", "refused") and not (word == "different" and kind in NO_CHECKSUM):
+                bad.append((number, victim.name, answer[-1500:]))
+            specimens.restore(raw)
+            if word == "died":
+                assert child.ask(kind, path, first=True) == "same"
+        assert child.ask(kind, path) == "same"
     survived = count - len(bad)
     print(f"\nmutations of {kind}: {survived:,} of {count:,} survived; {dict(outcomes)}")
     return bad

@@ -28,7 +28,7 @@ def foreign() -> Iterator[None]:
     except MemoryError as error:
         raise FileProblem("it does not fit into memory. Read it in pieces.") from error
     except Exception as error:
-        words = str(error).strip() or type(error).__name__
+        words = " ".join(str(error).split()) or type(error).__name__  # one line, whatever the library says
         raise FileProblem(f"it is damaged, incomplete, or not what its name says: {words}") from error
 
 
