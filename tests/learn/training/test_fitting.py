@@ -1,6 +1,7 @@
 """The training loop: early stopping, interruption, determinism, and no traces left behind."""
 
 import random
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -200,14 +201,20 @@ def test_warm_up_and_clipping(rng):
     minimise(network, counting(network), replace(task, training=Training(epochs=1, clip=1e-3)))
 
 
-def test_the_bar_goes_to_the_error_stream(rng, capsys):
+def test_progress_goes_to_the_error_stream_as_a_bar_or_as_one_line_of_a_log(rng, capsys, monkeypatch):
     data = make_data(rng)
     Linear().fit(data, FACTORS, rng=rng, progress=False)
     assert capsys.readouterr() == ("", "")
     Linear().fit(data, FACTORS, rng=rng)
     out, err = capsys.readouterr()
     assert out == ""
-    assert "Linear" in err
+    assert err.startswith("Linear: at most ")
+    assert err.count("\n") == 1
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    Linear().fit(data, FACTORS, rng=rng)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Linear: 100%" in err
     assert "validation" in err
 
 

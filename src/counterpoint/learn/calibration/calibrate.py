@@ -22,6 +22,7 @@ from counterpoint.learn.calibration.witness import Witness
 from counterpoint.learn.estimators.estimator import Estimator
 from counterpoint.learn.training.fitting import split
 from counterpoint.learn.training.inputs import require_training_data
+from counterpoint.learn.training.progress import progress_bar
 from counterpoint.masks import Constant, Supported
 from counterpoint.metrics import Estimate
 
@@ -99,7 +100,7 @@ def judge(
     progress: bool = False,
 ) -> Calibration:
     """Judge a mask, or an estimator at its best threshold, by what a witness has seen."""
-    with tqdm(total=1 + len(_DENSITIES) + _BISECTIONS, disable=not progress) as bar:
+    with progress_bar("calibrate", 1 + len(_DENSITIES) + _BISECTIONS, "threshold", shown=progress) as bar:
         trial = _prepare(asked, witness, support, rng)
         bar.update()
         curve = _search(trial, _AIM * target, bar)
@@ -125,7 +126,6 @@ def _search(trial: Trial, target: float, bar: "tqdm[Any]") -> tuple[Point, ...]:
     """Try masks from dense to sparse, then close in on the sparsest one that keeps the target."""
     if trial.answer.dtype == np.bool_:
         return (_point(trial, float("nan")),)
-    bar.set_description("thresholds")
     cuts = _cuts(trial.answer)
     dense = np.quantile(trial.answer[:, ~_always(trial)], 1.0 - np.array(_DENSITIES))
     tried: dict[int, Point] = {}

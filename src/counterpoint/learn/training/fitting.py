@@ -19,11 +19,11 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 import numpy as np
 import torch
 from torch import Tensor, nn
-from tqdm import tqdm
 
 from counterpoint.core.arrays import Ints
 from counterpoint.core.require import require_count
 from counterpoint.core.transitions import Transitions
+from counterpoint.learn.training.progress import progress_bar
 from counterpoint.learn.training.scaling import Rows
 
 AnyRows = TypeVar("AnyRows", bound=Rows)
@@ -158,9 +158,9 @@ class _Run:
         return History(tuple(train[:ended]), tuple(validation[:ended]), self.best, stopped, seconds)
 
     def _epochs(self) -> Iterator[int]:
-        """Count epochs with a progress bar on the error stream."""
+        """Count epochs, and show how far it is."""
         total = self.task.training.epochs
-        with tqdm(total=total, desc=self.task.name, unit="epoch", disable=not self.task.progress) as bar:
+        with progress_bar(self.task.name, total, "epoch", shown=self.task.progress) as bar:
             for epoch in range(total):
                 yield epoch
                 train, validation = self.losses
