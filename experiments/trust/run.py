@@ -10,7 +10,7 @@ from counterpoint import Augmenter, Transitions
 from counterpoint.checks import audit
 from counterpoint.core.arrays import Array, Bools, Floats
 from counterpoint.learn.calibration.calibrate import gather, judge
-from counterpoint.learn.calibration.trial import Asked
+from counterpoint.learn.calibration.judging import Asked
 from counterpoint.masks import Constant, Proximity, Supported
 from counterpoint.worlds import Zoo, collect
 from counterpoint.worlds.zoo import HELD_OUT

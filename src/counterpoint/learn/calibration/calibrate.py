@@ -16,7 +16,7 @@ from counterpoint.core.factors import Factorization
 from counterpoint.core.protocols import DeriveFn
 from counterpoint.core.require import require_generator
 from counterpoint.core.transitions import Transitions
-from counterpoint.learn.calibration.trial import Asked, Hearing, Trial
+from counterpoint.learn.calibration.judging import Asked, Hearing, Trial
 from counterpoint.learn.calibration.verdict import LEAST_YIELD, Calibration, Point, gaps_in_words, weigh
 from counterpoint.learn.calibration.witness import Witness
 from counterpoint.learn.estimators.estimator import Estimator

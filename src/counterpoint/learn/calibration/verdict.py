@@ -6,7 +6,7 @@ from typing import TypeAlias
 import numpy as np
 
 from counterpoint.core.arrays import Floats
-from counterpoint.learn.calibration.trial import Hearing, Swaps, Trial
+from counterpoint.learn.calibration.judging import Hearing, Swaps, Trial
 from counterpoint.metrics import Estimate
 
 LEAST_YIELD = 0.01  # accepted per pair, below which augmenting is not worth it
