@@ -33,7 +33,7 @@ _DENSITIES = (0.6, 0.45, 0.32, 0.22, 0.16, 0.11, 0.08, 0.05, 0.03, 0.01)  # shar
 _BISECTIONS = 6
 _AIM = 0.5  # share of the target that is aimed at; the rest is for errors of the estimate, which cost little yield
 _SURE = 2.0  # standard errors of an interval
-_OFF = 0.5  # by what share of itself the estimate was off on the worlds it was developed on, at the most
+_OFF = 0.5  # share of itself by which the estimate may be off; set by hand on development worlds, some were off by more
 _BLIND = 0.5  # share of the surprises without a known cause that may be influences across a cut
 _NOTHING = Estimate(float("nan"), float("nan"), float("nan"))
 
