@@ -294,7 +294,9 @@ class TestEpisodes:
             donor[777] = wrong
             parents = files.Provenance(found.provenance.base, donor, found.provenance.swapped)
             files.write("bad.npz", files.Recording(found.transitions, found.head, parents), force=True)
-            with pytest.raises(files.FileProblem, match=rf"donor of row 777 is {wrong}, which is no row of the source"):
+            with pytest.raises(
+                files.FileProblem, match=rf"donor of row 777 is {wrong}, which is not a row of the source"
+            ):
                 files.read("bad.npz")
 
 

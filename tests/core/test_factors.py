@@ -61,9 +61,9 @@ def test_it_is_a_value():
         (
             lambda: Factorization({"a": (0,)}, context=("room",)),
             ValueError,
-            "context: room is no state factor; they are a",
+            "context: room: not a state factor. The state factors are a",
         ),
-        (lambda: Factorization({"a": (0,)}, noise={"u": (0,)}), ValueError, "noise: u is no state factor"),
+        (lambda: Factorization({"a": (0,)}, noise={"u": (0,)}), ValueError, "noise: u: not a state factor"),
         (lambda: Factorization({"a": (0,)}, positions={"b": (0,)}), ValueError, "positions: no factor is called 'b'"),
         (lambda: Factorization({"a": (0,), "b": (1,)}, positions={"a": (1,)}), ValueError, "'a' owns the columns"),
         (lambda: Factorization.blocks(state={"a": 2, "b": 2}, positions={"a": (0, 1), "b": (2,)}), ValueError, "axes"),

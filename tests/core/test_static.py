@@ -37,7 +37,7 @@ def test_static_factors_are_found_or_declared(rng):
     assert not static_nodes(still, FACTORS).any()  # where nothing moves, nothing is known
     context = Factorization(FACTORS.state, FACTORS.action, context=("goal",))
     assert np.array_equal(static_nodes(data, context), FACTORS.nodes("colour"))
-    with pytest.raises(ValueError, match="static: wall is no state factor"):
+    with pytest.raises(ValueError, match="static: wall: not a state factor"):
         Factorization(FACTORS.state, static=("wall",))
 
 

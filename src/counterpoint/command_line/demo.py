@@ -13,7 +13,7 @@ import importlib
 def add_arguments(verb: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
     verb.add_argument("--out", default="demo", metavar="FOLDER", help="where the report goes (demo)")
-    verb.add_argument("--seed", type=int, default=0, help="of all randomness (0)")
+    verb.add_argument("--seed", type=int, default=0, help="the seed of all randomness (0)")
 
 
 def run(given: argparse.Namespace) -> int:

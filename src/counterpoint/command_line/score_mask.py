@@ -39,7 +39,7 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--derive", metavar="MODULE:FUNCTION", help="how derived columns follow from the others: state -> (B, derived)"
     )
-    verb.add_argument("--seed", type=int, default=0, help="of all randomness (0)")
+    verb.add_argument("--seed", type=int, default=0, help="the seed of all randomness (0)")
 
 
 def run(given: argparse.Namespace) -> int:

@@ -173,7 +173,9 @@ class Factorization:
     def _require_known(self, what: str, names: tuple[str, ...]) -> None:
         unknown = [name for name in names if name not in self.state]
         if unknown:
-            raise ValueError(f"{what}: {listed(unknown)} is no state factor; they are {listed(list(self.state))}.")
+            raise ValueError(
+                f"{what}: {listed(unknown)}: not a state factor. The state factors are {listed(list(self.state))}."
+            )
 
     def __reduce__(self) -> tuple[Any, ...]:
         plain = dict(self.state), dict(self.action), self.derived, self.context, dict(self.noise)

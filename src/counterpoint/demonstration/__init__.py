@@ -72,7 +72,7 @@ def run(folder: str | Path, seed: int = 0, size: Size = Size(), say: Say = print
     say(f"1/4  Learning who influences whom, from {size.log:,} transitions of four bouncing sprites, no rewards ...")
     log, held = (collect(WORLD, policy, rows, rng) for rows in (size.log, size.held))
     learned, verdict = learned_mask(log, held, size.epochs, rng)
-    say(f"     It expects, without labels: {verdict}.")
+    say(f"     Its own verdict, without labels: {verdict.partition('. ')[0].rstrip('.')}.")
     made_of = f"{size.counterfactuals:,} counterfactuals of each by three masks"
     say(f"2/4  Recording {size.seeds} sets of {size.real:,} transitions, and making {made_of} ...")
     sets = [collect(WORLD, policy, size.real, rng, reward_fn=TASK) for _ in range(size.seeds)]

@@ -162,7 +162,7 @@ def _parents(columns: Mapping[str, Array], head: Head, rows: int, first: int) ->
             row = int(outside.argmax())
             bound = "" if head.source_rows is None else f"; the source has {head.source_rows:,} rows"
             raise FileProblem(
-                f"provenance: {name} of row {first + row:,} is {int(parent[row])}, which is no row of the source"
+                f"provenance: {name} of row {first + row:,} is {int(parent[row])}, which is not a row of the source"
                 f"{bound}. The file is damaged."
             )
     return Provenance(base, donor, swapped)

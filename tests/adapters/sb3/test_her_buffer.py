@@ -245,7 +245,7 @@ def test_environments_without_rewards_for_batches_are_refused():
 
 
 def test_a_goal_that_is_no_part_of_the_state_needs_a_function():
-    with pytest.raises(ValueError, match="column 0 of the achieved goal is no column of the observation.*achieved="):
+    with pytest.raises(ValueError, match="column 0 of the achieved goal is not a column of the observation.*achieved="):
         made_for(Hidden, 100)
     buffer = made_for(Hidden, 100, achieved=lambda observation: observation[:, :2] + observation[:, 2:])
     made = halves(buffer, 100)[1]

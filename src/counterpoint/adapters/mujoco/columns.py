@@ -129,8 +129,9 @@ def _half(trial: Trial, moves: Bools, owner: Ints, column: int) -> Relative | No
 def _mixed(bodies: Bodies, moves: Bools, column: int) -> str:
     names = [bodies.names[group] for group in np.flatnonzero(moves[:, column])]
     return (
-        f"env: column {column} of the observation mixes {listed(names)}, and is no difference of two other columns, so "
-        "it cannot be recomputed after a swap. Leave it out, for instance with gymnasium.wrappers.TransformObservation."
+        f"env: column {column} of the observation mixes {listed(names)}, and is not the difference of two other "
+        "columns, so it cannot be recomputed after a swap. Leave it out, for instance with "
+        "gymnasium.wrappers.TransformObservation."
     )
 
 

@@ -149,8 +149,9 @@ def achieved_columns(observation: Floats, achieved: Floats) -> Columns:
         same = np.flatnonzero((observation == column[:, None]).all(axis=0))
         if not len(same):
             raise ValueError(
-                f"achieved: column {len(found)} of the achieved goal is no column of the observation, so nobody knows "
-                "what a counterfactual achieves. Give achieved=function, observation (B, O) -> achieved goal (B, G)."
+                f"achieved: column {len(found)} of the achieved goal is not a column of the observation, so nobody "
+                "knows what a counterfactual achieves. "
+                "Give achieved=function, observation (B, O) -> achieved goal (B, G)."
             )
         found.append(int(same[0]))
     return Columns(tuple(found))
