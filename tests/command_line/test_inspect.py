@@ -70,20 +70,21 @@ class TestInspect:
 
     @given(factorizations())
     def test_any_factors_can_be_proposed(self, factors):
-        """All that a description can say is in the proposal: not the owners of noise, nor scaled positions."""
+        """All that a description can say is in the proposal: everything but scaled positions."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "a.toml"
             path.write_text(proposal(factors.state_width, factors.action_width, factors), encoding="utf-8")
             found = read_description(path).factors
         plain = {name: p for name, p in factors.positions.items() if (p.scale, p.offset) == (1.0, 0.0)}
-        assert found == replace(factors, noise={}, positions=plain)
+        assert found == replace(factors, positions=plain)
 
-    def test_positions_and_types_are_proposed_too(self, tmp_path):
+    def test_positions_types_and_static_factors_are_proposed_too(self, tmp_path):
         factors = Factorization(
             {"hand": (0, 1, 2), "a cup": (3, 4, 5)},
             {"motor": (0,)},
             positions={"hand": (0, 1), "a cup": (3, 5)},
             types={"hand": "thing", "a cup": "thing"},
+            static=("a cup",),
         )
         (tmp_path / "a.toml").write_text(proposal(6, 1, factors))
         assert read_description(tmp_path / "a.toml").factors == factors

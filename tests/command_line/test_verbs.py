@@ -285,8 +285,8 @@ class TestAudit:
     @pytest.mark.parametrize(
         ("words", "message"),
         [
-            ([], "give a simulator: --world NAME, or --simulator module:function"),
-            (["--world", "sprites", "--simulator", "a:b"], "give it or --world, not both"),
+            ([], "give a simulator: --world NAME, --environment ID, or --simulator module:function"),
+            (["--world", "sprites", "--simulator", "a:b"], "give it, or --world, or --environment, not two of them"),
             (["--setting", "n=3"], "--setting: it belongs to --world"),
             (["--world", "sprites", "--setting", "m=3"], "--setting: sprites does not take this"),
             (["--world", "sprites", "--setting", "n=3"], "expected"),

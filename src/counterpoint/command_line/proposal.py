@@ -52,6 +52,8 @@ def proposal(
         text += f'derived = {{ columns = {_columns(known.derived)}, function = "{module or "my_robot"}:derive" }}\n\n'
     if known.context:
         text += f"context = [{', '.join(map(_quoted, known.context))}]\n\n"
+    if known.static:
+        text += f"static = [{', '.join(map(_quoted, known.static))}]\n\n"
     text += _section("state", known.state)
     text += _section("action", known.action)
     text += _section("positions", {name: p.columns for name, p in known.positions.items() if _is_plain(p)})
