@@ -41,6 +41,7 @@ def test_static_factors_are_found_or_declared(rng):
         Factorization(FACTORS.state, static=("wall",))
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5])
 @pytest.mark.parametrize("density", [0.05, 0.25])
 def test_they_take_up_a_share_at_most(share, density, rng):
