@@ -13,10 +13,10 @@ from experiments.batch_pong.data import Source
 from experiments.batch_pong.peers import Diffusion
 from experiments.batch_pong.truth import judged
 
-# In the order in which they start: complete comparisons first.
+# In the order in which they start: complete comparisons first, and last what needs the dearest models.
 FIRST = (
-    "real", "3C-exact", "3C-ours", "1C-ours", "mbpo", "3C-identity", "3D-diffusion", "3C-transformer", "3C1M-ours",
-    "1C-transformer", "1C-exact", "3N-noise",
+    "real", "3C-exact", "3C-transformer", "3C-identity", "mbpo", "3C-ours", "1C-exact", "1C-transformer", "1C-ours",
+    "3C1M-ours", "3N-noise", "3D-diffusion",
 )  # fmt: skip
 REST = (
     "dyna", "2C-transformer", "5C-transformer", "2C-ours", "5C-ours", "2C-exact", "5C-exact", "3C1M-transformer",

@@ -36,7 +36,7 @@ def usual(real):
 
 def test_presets_give_complete_comparisons_first():
     configs = list(run.runs("laptop"))
-    assert [c.name for c in configs[:3]] == ["25k_real_0", "25k_3C-exact_0", "25k_3C-ours_0"]
+    assert [c.name for c in configs[:3]] == ["25k_real_0", "25k_3C-exact_0", "25k_3C-transformer_0"]
     assert len(configs) == len({c.name for c in configs}) == 3 * 3 * len(run.FIRST)
     seeds = [(c.source.rows, c.source.seed) for c in configs]
     assert seeds == sorted(seeds)
