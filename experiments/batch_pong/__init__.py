@@ -12,7 +12,8 @@ without ever playing. Success is the share of games that it then wins. Arms:
 - ``dyna``, ``mbpo`` (1R:1M): one-step rollouts of the transformer; 5-step rollouts of a ``DynamicsEnsemble``.
 - ``1C-``, ``2C-``, ``3C-``, ``5C-`` (1R:kC): k counterfactuals for each real row. The mask comes from the paper's
   ``transformer``; from ``ours``, which is ``ResidualAttribution`` at the threshold that ``calibrate`` finds without
-  labels; or from the world itself, ``exact``. ``3C-identity`` swaps everything.
+  labels; or from the world itself, ``exact``. ``3C-identity`` swaps everything. ``3C-known`` has the world's mask and
+  its rewards, where all others have those of the classifier.
 - ``3C1M-`` (1R:3C:1M): first the ensemble, then CoDA on real and imagined rows together.
 - ``3D-diffusion``, ``3N-noise``: two peers at the number of rows of 1R:3C; a small diffusion model of whole
   transitions in the manner of SynthER, and copies of real rows with noise on the states in the manner of S4RL.

@@ -15,8 +15,8 @@ from experiments.batch_pong.truth import judged
 
 # In the order in which they start: complete comparisons first, and last what needs the dearest models.
 FIRST = (
-    "real", "3C-exact", "3C-transformer", "3C-identity", "mbpo", "3C-ours", "1C-exact", "1C-transformer", "1C-ours",
-    "3C1M-ours", "3N-noise", "3D-diffusion",
+    "real", "3C-exact", "3C-known", "3C-transformer", "3C-identity", "mbpo", "3C-ours", "1C-exact", "1C-transformer",
+    "1C-ours", "3C1M-ours", "3N-noise", "3D-diffusion",
 )  # fmt: skip
 REST = (
     "dyna", "2C-transformer", "5C-transformer", "2C-ours", "5C-ours", "2C-exact", "5C-exact", "3C1M-transformer",
@@ -63,7 +63,7 @@ _SHORT = Config(
 # Arms, sizes, seeds, settings.
 PRESETS: dict[str, tuple[tuple[str, ...], tuple[int, ...], tuple[int, ...], Config]] = {
     "smoke": (("real", "3C-exact", "mbpo", "3D-diffusion", "3C1M-ours"), (3_000,), (0,), _TINY),
-    "pilot": (("3C-exact", "real"), (25_000,), (900,), _SHORT),  # not reported
+    "pilot": (("3C-exact", "3C-known", "real"), (25_000,), (900,), _SHORT),  # not reported
     "laptop": (FIRST, (25_000, 50_000, 100_000), (0, 1, 2), _SHORT),
     "rows": (ARMS, (25_000, 50_000, 100_000), (0, 1, 2), Config(updates=0)),  # what the world says, without any agent
     "paper": (ARMS, (25_000, 50_000, 75_000, 100_000, 150_000, 250_000), tuple(range(10)), Config()),

@@ -36,7 +36,7 @@ def usual(real):
 
 def test_presets_give_complete_comparisons_first():
     configs = list(run.runs("laptop"))
-    assert [c.name for c in configs[:3]] == ["25k_real_0", "25k_3C-exact_0", "25k_3C-transformer_0"]
+    assert [c.name for c in configs[:3]] == ["25k_real_0", "25k_3C-exact_0", "25k_3C-known_0"]
     assert len(configs) == len({c.name for c in configs}) == 3 * 3 * len(run.FIRST)
     seeds = [(c.source.rows, c.source.seed) for c in configs]
     assert seeds == sorted(seeds)
@@ -123,6 +123,8 @@ def test_the_world_confirms_what_the_exact_mask_makes_and_not_what_the_others_do
         for arm, origin in (("3C-exact", "counterfactual"), ("3C-identity", "counterfactual"), ("mbpo", "model"))
     }
     assert told["3C-exact"]["confirmed"] == told["3C-exact"]["near"] == 1
+    known = truth.judged(data.added(SOURCE, "3C-known")["counterfactual"], WORLD, usual(real))
+    assert known["confirmed"] == known["reward_right"] == 1 > told["3C-exact"]["reward_right"]
     assert told["3C-identity"]["confirmed"] < 0.7
     assert told["mbpo"]["confirmed"] < 0.01
 
