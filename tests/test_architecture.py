@@ -13,7 +13,19 @@ SRC = ROOT / "src" / "counterpoint"
 MODULES = sorted(SRC.rglob("*.py"))
 
 # What each part of the package may import from the rest of it; itself always.
-TOOLS = {"description", "masks", "goals", "replay", "files", "metrics", "checks", "report", "scm", "user_code"}
+TOOLS = {
+    "description",
+    "masks",
+    "goals",
+    "replay",
+    "files",
+    "metrics",
+    "checks",
+    "report",
+    "scm",
+    "user_code",
+    "progress",
+}
 ALLOWED = {
     "core": set(),
     **{tool: {"core"} | TOOLS for tool in TOOLS},
@@ -37,7 +49,6 @@ FOREIGN = {
     "pygame": {"adapters/gymnasium.py"},
     "torch": {"learn/", "demonstration/", "adapters/sb3"},
     "safetensors": {"learn/"},
-    "tqdm": {"learn/", "demonstration/"},
     "matplotlib": {"report/"},
     "stable_baselines3": {"adapters/sb3"},
     "pyarrow": {"adapters/parquet.py", "adapters/lerobot/"},

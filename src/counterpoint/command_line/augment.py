@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from counterpoint.command_line import arguments
-from counterpoint.command_line.progress import bar
 from counterpoint.core.augment import Augmenter
 from counterpoint.description import Description
 from counterpoint.description.building import settings_of
@@ -24,6 +23,7 @@ from counterpoint.files.augmentation import Plan
 from counterpoint.files.jobs import check_task, planned
 from counterpoint.files.output import require_free
 from counterpoint.files.scanning import Scan
+from counterpoint.progress import ProgressBar
 from counterpoint.user_code import sources
 
 
@@ -68,8 +68,9 @@ def run(given: argparse.Namespace) -> int:
     for path in outputs.values():
         require_free(path, force=given.force)
     _check(given, source, description, augmenter)
-    with bar("augment", plan.size) as show:
-        done = augment(source, augmenter, given.out, resume=given.resume, force=given.force, progress=show, **amount)
+    with ProgressBar("augment", plan.size, "rows") as bar:
+        options = {"resume": given.resume, "force": given.force, "progress": bar.reach}
+        done = augment(source, augmenter, given.out, **options, **amount)
     print(done)
     if given.report is not None:
         print(f"\nreport: {report(scan(given.out), augmenter, given.report, force=given.force)}")
