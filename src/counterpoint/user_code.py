@@ -61,7 +61,7 @@ def find(place: str, folder: Path) -> Place:
         inner = _file(".".join(rest), Path(above))
         if inner is not None:
             return Place(module, name, inner, None)
-    raise ValueError(f"there is no module {module!r}: {top} has no such part")
+    raise ValueError(f"there is no module {module!r}: {top} has no such submodule")
 
 
 def load(place: str, folder: Path) -> Callable[..., Any]:

@@ -247,7 +247,10 @@ class TestAudit:
         ("words", "message"),
         [
             ([], "give a simulator: --world NAME, --environment ID, or --simulator module:function"),
-            (["--world", "sprites", "--simulator", "a:b"], "give it, or --world, or --environment, not two of them"),
+            (
+                ["--world", "sprites", "--simulator", "a:b"],
+                "--simulator, --world and --environment: give only one of them",
+            ),
             (["--setting", "n=3"], "--setting: it belongs to --world"),
             (["--world", "sprites", "--setting", "m=3"], "--setting: sprites does not take this"),
             (["--world", "sprites", "--setting", "n=3"], "expected"),

@@ -44,7 +44,7 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--seed", type=int, default=0, help="the seed of all randomness (0)")
     verb.add_argument("--report", metavar="PAGE", help="also write a report, an HTML page")
     verb.add_argument("--resume", action="store_true", help="continue an interrupted job")
-    verb.add_argument("--dry-run", action="store_true", help="say what would be run and made; run nothing")
+    verb.add_argument("--dry-run", action="store_true", help="print what would be run and written, and stop there")
     verb.add_argument(
         "--trust-reward", action="store_true", help="do not check reward and terminal functions against the real rows"
     )

@@ -37,7 +37,7 @@ def run(given: argparse.Namespace) -> int:
     """Inspect a file, or an environment."""
     if given.environment is not None:
         if given.data is not None:
-            raise ValueError("--environment: give it or a file, not both.")
+            raise ValueError("--environment and a file: give one of them, not both.")
         return environment.inspect(given)
     if given.data is None:
         raise ValueError("give a file of transitions, or --environment ID.")

@@ -126,7 +126,7 @@ def planned(
     """Check the arguments of `augment`, and return what it would make."""
     scan = source if isinstance(source, Scan) else look(os.fspath(source), None)
     if (size is None) == (ratio is None):
-        raise ValueError("size: give it or ratio, and only one of them.")
+        raise ValueError("size and ratio: give exactly one of them.")
     if ratio is not None:
         if not 0 < ratio < float("inf"):
             raise ValueError(f"ratio: expected a positive number, got {ratio}.")

@@ -119,7 +119,7 @@ class Anatomy:
         if hidden:
             raise ValueError(
                 f"noise: the data holds no hidden state, and the observation shows only {len(same) - hidden} of "
-                f"{len(same)} positions and velocities, so the simulator cannot be put back. Record with "
+                f"{len(same)} positions and velocities, so the simulator's state cannot be restored. Record with "
                 "counterpoint.adapters.mujoco.collect(env, policy, size, rng=rng)."
             )
         return entries, np.array([self.layout.column(int(each[0])) for each in same], np.int64)
