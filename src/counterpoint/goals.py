@@ -159,7 +159,7 @@ class Goals:
         return lambda _, __, next_state: np.asarray(self._asked(compute_reward, next_state), np.float64)
 
     def terminal_fn(self, compute_terminated: Callable[..., Any]) -> TerminalFn:
-        """Turn an environment's ``compute_terminated`` into a terminal function; it may give one answer for all rows."""
+        """Turn an environment's ``compute_terminated`` into a terminal function; one answer for all rows will do."""
 
         def terminal(_: Floats, __: Floats, next_state: Floats, /) -> Bools:
             return np.broadcast_to(np.asarray(self._asked(compute_terminated, next_state), np.bool_), len(next_state))

@@ -144,9 +144,7 @@ class StructuralCausalModel:
         later = {name[:-1]: value for name, value in values.items() if name.endswith("'")}
         unknown = [name for name in later if name not in self.equations]
         if unknown:
-            raise ValueError(
-                f"do: {listed(unknown)} has no equation; the nodes that have one are {listed(list(self.equations))}."
-            )
+            raise ValueError(f"do: {listed(unknown)} has no equation; these have one: {listed(list(self.equations))}.")
         return replace(self, domain=domain, equations={**self.equations, **{k: _held(v) for k, v in later.items()}})
 
     def restrict(self, subspace: Subspace) -> Self:

@@ -249,7 +249,7 @@ class TestAudit:
             ([], "give a simulator: --world NAME, --environment ID, or --simulator module:function"),
             (
                 ["--world", "sprites", "--simulator", "a:b"],
-                "--simulator, --world and --environment: give only one of them",
+                "--world and --environment: give only one of them",
             ),
             (["--setting", "n=3"], "--setting: it belongs to --world"),
             (["--world", "sprites", "--setting", "m=3"], "--setting: sprites does not take this"),

@@ -92,8 +92,8 @@ def _reward_function(env: Any) -> Callable[..., Any]:
         return one.get_wrapper_attr("compute_reward")  # type: ignore[no-any-return]
     except AttributeError:
         raise TypeError(
-            "env: it has no compute_reward(achieved_goal, desired_goal, info), so rows with new goals cannot be rewarded. "
-            "For an environment without goals use CodaReplayBuffer."
+            "env: it has no compute_reward(achieved_goal, desired_goal, info), so rows with new goals cannot be "
+            "rewarded. For an environment without goals use CodaReplayBuffer."
         ) from None
 
 
