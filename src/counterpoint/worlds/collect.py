@@ -5,7 +5,7 @@ from typing import TypedDict, Unpack
 
 import numpy as np
 
-from counterpoint.core.arrays import Array, Floats, read_only
+from counterpoint.core.arrays import Array, Bools, Floats, read_only
 from counterpoint.core.protocols import RewardFn, TerminalFn, call_reward, call_terminal
 from counterpoint.core.require import require_counts, require_share
 from counterpoint.core.transitions import Transitions
@@ -91,7 +91,6 @@ def collect(
     table: dict[str, list[Array]] = {}
     state, noise = world.reset(count, rng), world.noise(count, rng)
     age, scored = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    carry = getattr(world, "carry", None)
     for _ in range(-(-size // count)):
         action = np.array(policy(read_only(state), rng))
         row = Transitions.trusted(
@@ -105,10 +104,7 @@ def collect(
             scored += call_reward(reward_fn, row) != 0 if reward_fn is not None else False
             over |= scored >= schedule.points
             scored[over] = 0
-        fresh = world.noise(count, rng)
-        if carry is not None:
-            fresh = np.where(over[:, None], fresh, carry(state, action, noise, fresh))
-        noise = np.where(over[:, None], fresh, noise) if world.noise_per_episode else fresh
+        noise = _next_noise(world, row, over, world.noise(count, rng))
         age = np.where(over, 0, age + 1)
         state = row.next_state.copy()
         state[over] = world.reset(int(over.sum()), rng)
@@ -116,6 +112,14 @@ def collect(
     made = Transitions.trusted(**columns, episode=np.cumsum(columns["step"] == 0) - 1)
     reward = np.zeros(size, state.dtype) if reward_fn is None else call_reward(reward_fn, made)
     return Transitions(**dict(made.replace(reward=reward).columns()))
+
+
+def _next_noise(world: World, row: Transitions, over: Bools, fresh: Floats) -> Floats:
+    """Return the noise of the next step: fresh where an episode is over, otherwise what the world carries on."""
+    carry = getattr(world, "carry", None)
+    if carry is not None:
+        fresh = np.where(over[:, None], fresh, carry(row.state, row.action, row.noise, fresh))
+    return np.where(over[:, None], fresh, row.noise) if world.noise_per_episode else fresh
 
 
 def _by_environment(parts: list[Array]) -> Array:
