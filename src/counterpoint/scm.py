@@ -2,7 +2,7 @@
 
 A model describes one time slice. Its nodes are the state and action factors at t and the state factors at
 t+1; each next factor has an equation ``f(v, u)`` of the values at t and of its own noise. A model is asked
-over a finite *domain*, a list of points (s, a), so everything here is found by enumeration, not estimated.
+over a finite *domain*, a list of points (s, a). So everything here is enumerated, nothing is estimated.
 
 Values are mappings from names of nodes to arrays, one row per point: (B,) or (B, width).
 """
@@ -198,7 +198,7 @@ def restrict(model: StructuralCausalModel, subspace: Subspace) -> StructuralCaus
 def counterfactual(
     model: StructuralCausalModel, before: Values, after: Values, changes: Values, noise: Values | None = None
 ) -> Answer:
-    """Say what would have come after, if some nodes had had other values (abduction, action, prediction).
+    """Say what would have happened next if some nodes had had other values (abduction, action, prediction).
 
     Only the equations of the changed nodes' children are evaluated, which in a local model are fewer. Its
     answer is the global model's as long as both the old and the new values lie in its subspace.
@@ -230,7 +230,7 @@ def counterfactual(
 
 
 def independent(model: StructuralCausalModel, i: Nodes, j: Nodes) -> bool:
-    """Say whether two groups of nodes are independent mechanisms: neither has a say in the other's next values."""
+    """Say whether two groups of nodes are independent mechanisms: neither influences the other's next values."""
     return all(table is not None for table in _tables(model, i, j))
 
 
@@ -238,8 +238,8 @@ def independent_in_union(model: StructuralCausalModel, first: Subspace, second: 
     """Decide by Proposition 1 whether two groups of nodes are independent in the union of two subspaces.
 
     They are if and only if they are independent in both, and their equations are the same in both, where
-    these share arguments. In the paper's icy room the last is not so: in each room the floor has no say in
-    how things move, but it has where rooms are mixed.
+    these share arguments. The paper's icy room breaks the last condition: within each room the floor explains
+    nothing about how things move, but once rooms are mixed it does.
 
     Args:
         model: the global model.

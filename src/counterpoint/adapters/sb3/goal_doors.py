@@ -51,7 +51,7 @@ class FutureActual:
 
 
 class RewardsHere:
-    """Stands in for the environments where Stable-Baselines3 asks them for rewards: computes them in this process."""
+    """Answers for the environments when Stable-Baselines3 asks for rewards; computes them in this process."""
 
     def __init__(self, env: Any) -> None:
         self.compute_reward = _reward_function(env)
