@@ -2,8 +2,6 @@
 
 import sys
 
-import pytest
-
 from counterpoint import progress
 from counterpoint.progress import ProgressBar
 
@@ -22,15 +20,15 @@ class Terminal:
         pass
 
 
-@pytest.fixture
-def terminal(monkeypatch):
-    made = Terminal()
-    monkeypatch.setattr(sys, "stderr", made)
-    monkeypatch.setattr(progress, "EVERY", 0)
-    return made
+def on_a_terminal(monkeypatch, every=0):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress, "EVERY", every)
+    return terminal
 
 
-def test_a_terminal_gets_a_bar_and_it_is_wiped_away(terminal):
+def test_a_terminal_gets_a_bar_and_it_is_wiped_away(monkeypatch):
+    terminal = on_a_terminal(monkeypatch)
     with ProgressBar("augment", 2000, "rows") as bar:
         bar.reach(1000)
     shown, wiped = terminal.text.split("\x1b[K", 1)
@@ -39,7 +37,8 @@ def test_a_terminal_gets_a_bar_and_it_is_wiped_away(terminal):
     assert wiped == "\r\x1b[K"
 
 
-def test_a_note_takes_the_place_of_the_rate(terminal):
+def test_a_note_takes_the_place_of_the_rate(monkeypatch):
+    terminal = on_a_terminal(monkeypatch)
     with ProgressBar("fit", 2, "epochs") as bar:
         bar.advance("loss 0.5")
         bar.advance("loss 0.25")
@@ -54,15 +53,19 @@ def test_a_log_gets_one_line_for_each_stage(capsys):
     assert capsys.readouterr().err == "augment: 2,000 rows\n"
 
 
-def test_calls_in_quick_succession_print_once(terminal, monkeypatch):
-    monkeypatch.setattr(progress, "EVERY", 1000)
+def test_calls_in_quick_succession_print_once(monkeypatch):
+    terminal = on_a_terminal(monkeypatch, every=1000)
     with ProgressBar("augment", 2000, "rows") as bar:
         bar.reach(1)
         bar.reach(2)
     assert terminal.text == "\r\x1b[K"
 
 
-def test_nothing_is_shown_unasked(terminal, capsys):
+def test_nothing_is_shown_unasked(monkeypatch, capsys):
+    with ProgressBar("augment", 2000, "rows", shown=False):
+        pass
+    assert capsys.readouterr().err == ""
+    terminal = on_a_terminal(monkeypatch)
     with ProgressBar("augment", 2000, "rows", shown=False) as bar:
         bar.reach(1000)
-    assert terminal.text == capsys.readouterr().err == ""
+    assert terminal.text == ""
