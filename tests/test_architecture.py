@@ -127,6 +127,17 @@ def test_what_lies_beside_the_package_keeps_its_order(folder):
         assert not {name.partition(".")[0] for name in imports(path)} & everything, path
 
 
+def test_no_two_public_classes_have_one_name():
+    found = {}
+    for path in MODULES:
+        for node in ast.parse(path.read_text()).body:
+            alias = isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias"
+            name = node.name if isinstance(node, ast.ClassDef) else ast.unparse(node.target) if alias else "_"
+            if not name.startswith("_"):
+                found.setdefault(name, []).append(str(path.relative_to(SRC)))
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}
+
+
 def test_imports_by_name_are_known():
     found = {
         (str(path.relative_to(SRC)), name.split(".")[1])

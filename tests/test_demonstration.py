@@ -76,8 +76,8 @@ def test_an_exam_is_the_same_for_everyone():
 def test_agents_learn_more_from_true_counterfactuals(seed):
     """In short: none < exact. With wrong ones an agent is in between, which takes more training to tell."""
     data, size = recorded(2000, seed), demonstration.Size(counterfactuals=30_000, steps=1500, episodes=1000)
-    trial = demonstration.Trial(data, agents.Units(data), size, seed, exam=9)
-    without, exact = (demonstration.outcome(mask, trial) for mask in (None, WORLD.mask))
+    exercise = demonstration.Exercise(data, agents.Units(data), size, seed, exam=9)
+    without, exact = (demonstration.outcome(mask, exercise) for mask in (None, WORLD.mask))
     assert (without.confirmed, exact.confirmed) == (None, 1.0)
     assert exact.reward > without.reward + 0.02
 
@@ -86,6 +86,6 @@ def test_agents_learn_more_from_true_counterfactuals(seed):
 def test_the_mask_is_learned_well_enough_to_be_useful():
     mask, opinion = demonstration.learned_mask(recorded(8000, 1), recorded(4000, 2), 20, np.random.default_rng(0))
     data, size = recorded(2000, 3), demonstration.Size(counterfactuals=5000)
-    made = demonstration.augmented(mask, demonstration.Trial(data, agents.Units(data), size, seed=0, exam=0))
+    made = demonstration.augmented(mask, demonstration.Exercise(data, agents.Units(data), size, seed=0, exam=0))
     assert opinion.startswith("Without labels it expects ")
     assert audit(made, WORLD.step).confirmed > 0.9

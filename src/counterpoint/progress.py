@@ -2,7 +2,10 @@
 
 import sys
 import time
-from typing import Self
+from collections.abc import Callable
+from typing import Self, TypeAlias
+
+Progress: TypeAlias = Callable[[int], object]  # what a long job calls, now and then, with how much is done
 
 WIDTH, EVERY = 30, 0.1  # characters, seconds
 

@@ -65,7 +65,7 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class Trial:
+class Exercise:
     """One set of transitions, and all that an agent needs besides a mask."""
 
     data: Transitions
@@ -97,22 +97,22 @@ def run(folder: str | Path, seed: int = 0, size: Size = Size(), say: Say = print
     log, held = (collect(WORLD, policy, rows, rng) for rows in (size.log, size.held))
     sets = [collect(WORLD, policy, size.real, rng, reward_fn=TASK) for _ in range(size.seeds)]
     exam, units = int(rng.integers(2**31)), Units(log)
-    trials = [Trial(data, units, size, int(rng.integers(2**31)), exam) for data in sets]
+    exercises = [Exercise(data, units, size, int(rng.integers(2**31)), exam) for data in sets]
     masks: dict[str, Mask | None] = {NONE: None, IDENTITY: Constant.identity(WORLD.factors), EXACT: WORLD.mask}
     with processes() as pool:
         say(f"2/4  Learning who influences whom; meanwhile {3 * size.seeds} agents learn to place two sprites ...")
-        waiting = {name: start(pool, mask, trials) for name, mask in masks.items()}
+        waiting = {name: start(pool, mask, exercises) for name, mask in masks.items()}
         learned, opinion = learned_mask(log, held, size.epochs, rng)
         say(f"     {opinion}")
         say(f"3/4  Training {size.seeds} agents with the learned mask's counterfactuals ...\n")
-        waiting[LEARNED] = start(pool, learned, trials)
+        waiting[LEARNED] = start(pool, learned, exercises)
         outcomes = {name: [each.result() for each in waiting[name]] for name in ARMS}
     chance = play(None, WORLD, TASK, units, episodes=size.episodes, seed=exam)
     for line in table([arm(name, found, size) for name, found in outcomes.items()], chance):
         say(line)
     say("\n4/4  Writing the report on the learned mask's counterfactuals of the first seed ...")
     about = {"command": "counterpoint demo", "seed": seed, "world": repr(WORLD), "learned mask": opinion}
-    return report(Path(folder) / "report.html", learned, trials[0], about)
+    return report(Path(folder) / "report.html", learned, exercises[0], about)
 
 
 def processes() -> ProcessPoolExecutor:
@@ -120,19 +120,19 @@ def processes() -> ProcessPoolExecutor:
     return ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn"), initializer=_prepare)
 
 
-def start(pool: ProcessPoolExecutor, mask: Mask | None, trials: Sequence[Trial]) -> list["Future[Outcome]"]:
+def start(pool: ProcessPoolExecutor, mask: Mask | None, exercises: Sequence[Exercise]) -> list["Future[Outcome]"]:
     """Begin to train and examine an agent for each set of transitions."""
-    return [pool.submit(outcome, mask, trial) for trial in trials]
+    return [pool.submit(outcome, mask, exercise) for exercise in exercises]
 
 
-def outcome(mask: Mask | None, trial: Trial) -> Outcome:
+def outcome(mask: Mask | None, exercise: Exercise) -> Outcome:
     """Make counterfactuals, ask the world about them, train an agent on them and on the real rows, and let it play."""
-    data, confirmed = trial.data, None
+    data, confirmed = exercise.data, None
     if mask is not None:
-        made = augmented(mask, trial)
+        made = augmented(mask, exercise)
         data, confirmed = Transitions.concat(data, made.transitions), audit(made, WORLD.step).confirmed
-    values = train(data, trial.units, steps=trial.size.steps, seed=trial.seed)
-    reward = play(values, WORLD, TASK, trial.units, episodes=trial.size.episodes, seed=trial.exam)
+    values = train(data, exercise.units, steps=exercise.size.steps, seed=exercise.seed)
+    reward = play(values, WORLD, TASK, exercise.units, episodes=exercise.size.episodes, seed=exercise.exam)
     return Outcome(reward, confirmed)
 
 
@@ -143,10 +143,10 @@ def learned_mask(log: Transitions, held: Transitions, epochs: int, rng: np.rando
     return Threshold(estimator, found.tau), _opinion(found)
 
 
-def augmented(mask: Mask, trial: Trial) -> Counterfactuals:
+def augmented(mask: Mask, exercise: Exercise) -> Counterfactuals:
     """Make the counterfactuals of one set of transitions; the same ones each time."""
-    rng = np.random.default_rng(trial.seed)
-    return Augmenter(WORLD.factors, mask, TASK).fill(trial.data, trial.size.counterfactuals, rng=rng)
+    rng = np.random.default_rng(exercise.seed)
+    return Augmenter(WORLD.factors, mask, TASK).fill(exercise.data, exercise.size.counterfactuals, rng=rng)
 
 
 def arm(name: str, outcomes: Sequence[Outcome], size: Size) -> Arm:
@@ -176,12 +176,12 @@ def table(arms: Sequence[Arm], chance: float) -> Iterator[str]:
     )
 
 
-def report(path: Path, mask: Mask, trial: Trial, about: Mapping[str, object]) -> Path:
+def report(path: Path, mask: Mask, exercise: Exercise, about: Mapping[str, object]) -> Path:
     """Write the report on the counterfactuals of one set."""
-    made = augmented(mask, trial)
+    made = augmented(mask, exercise)
     return write_report(
         path,
-        trial.data,
+        exercise.data,
         made,
         Augmenter(WORLD.factors, mask, TASK),
         rng=np.random.default_rng(0),

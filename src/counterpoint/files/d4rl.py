@@ -31,7 +31,7 @@ EXTRA = (*OPTIONAL, *PARENTS)  # kept under their own names, which D4RL does not
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class FlatRows:
     """The rows of a D4RL-style file that are transitions."""
 
     tree: Mapping[str, Any]  # arrays, or what can be sliced like arrays
@@ -70,7 +70,7 @@ def looks_like(tree: Mapping[str, Any]) -> bool:
     return "observations" in tree and "actions" in tree
 
 
-def layout(tree: Mapping[str, Any], *, ours: bool = False) -> Layout:
+def layout(tree: Mapping[str, Any], *, ours: bool = False) -> FlatRows:
     """Find the transitions of a D4RL-style file; raise ``FileProblem`` if that is impossible.
 
     Args:
@@ -92,14 +92,14 @@ def layout(tree: Mapping[str, Any], *, ours: bool = False) -> Layout:
     _require_one_length(tree, (*RENAMED.values(), "timeouts", *extra))
     terminated = _flags("terminals", tree)
     if ours or "timeouts" not in tree:
-        return Layout(tree, np.arange(len(terminated)), terminated, extra=extra)
+        return FlatRows(tree, np.arange(len(terminated)), terminated, extra=extra)
     last = terminated | _flags("timeouts", tree)
     episode, step = _episodes(last)
     if paired:
-        return Layout(tree, np.arange(len(last)), terminated, episode, step)
+        return FlatRows(tree, np.arange(len(last)), terminated, episode, step)
     keep = ~last
     keep[-1:] = False
-    return Layout(tree, np.flatnonzero(keep), terminated, episode, step, dropped=int((~keep).sum()))
+    return FlatRows(tree, np.flatnonzero(keep), terminated, episode, step, dropped=int((~keep).sum()))
 
 
 def _episodes(last: Bools) -> tuple[Ints, Ints]:

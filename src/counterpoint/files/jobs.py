@@ -27,8 +27,7 @@ from counterpoint.files.output import require_free
 from counterpoint.files.recording import FileProblem, Head, Recording
 from counterpoint.files.scanning import ROWS, Scan
 from counterpoint.files.writing import behind, writer
-
-Progress = Callable[[int], object] | None
+from counterpoint.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ def augment(  # noqa: PLR0913
     seed: int = 0,
     resume: bool = False,
     force: bool = False,
-    progress: Progress = None,
+    progress: Progress | None = None,
 ) -> Augmented:
     """Add counterfactual transitions to a file, in bounded memory.
 
@@ -150,7 +149,7 @@ def audit(
     atol: float = 1e-6,
     rows: int | None = None,
     real: bool = False,
-    progress: Progress = None,
+    progress: Progress | None = None,
 ) -> Audit:
     """Put the counterfactuals of a file back into a simulator, chunk by chunk, and compare.
 
@@ -253,7 +252,7 @@ def check_task(
 
 
 def _chosen_rows(
-    scan: Scan, rows: int | None, window: int = 1, *, real: bool, progress: Progress
+    scan: Scan, rows: int | None, window: int = 1, *, real: bool, progress: Progress | None
 ) -> Iterator[Recording]:
     """Yield the counterfactuals of a file, or its real rows, chunk by chunk, and not more than so many."""
     start, every = 0, 1 if rows is None else max(1, -(-scan.rows // rows))

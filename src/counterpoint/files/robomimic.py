@@ -24,7 +24,7 @@ EXTRA = tuple(name for name in (*OPTIONAL, *PARENTS) if name != "episode")
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class Demonstrations:
     """The demonstrations of a file, all with the same observation keys."""
 
     tree: Mapping[str, Any]  # arrays by path, or what can be sliced like arrays
@@ -92,7 +92,7 @@ def looks_like(tree: Mapping[str, Any]) -> bool:
 
 def layout(
     tree: Mapping[str, Any], keys: Iterable[str] | None, remembered: Mapping[str, Any]
-) -> tuple[Layout, Factorization | None]:
+) -> tuple[Demonstrations, Factorization | None]:
     """Find the demonstrations and their keys; return them with a proposal of one factor for each key.
 
     Args:
@@ -109,7 +109,7 @@ def layout(
     if keys is None and "keys" in remembered:
         columns = {str(key): tuple(int(c) for c in cols) for key, cols in remembered["keys"].items()}
         extra = tuple(name for name in EXTRA if f"{first}counterpoint/{name}" in tree)
-        return Layout(tree, tuple(numbers), columns, extra), None
+        return Demonstrations(tree, tuple(numbers), columns, extra), None
     shapes = tuple((key, tuple(array.shape[1:])) for key, array in found.items())
     spans, start = {}, 0
     for key, shape in shapes:
@@ -117,7 +117,7 @@ def layout(
         start += trees.width(shape)
     action = (("", tuple(tree[first + "actions"].shape[1:])),)
     named = tuple(("" if list(found) == [FLAT] else key, shape) for key, shape in shapes)
-    return Layout(tree, tuple(numbers), spans, ()), trees.proposal(named, action)
+    return Demonstrations(tree, tuple(numbers), spans, ()), trees.proposal(named, action)
 
 
 def filters(tree: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:

@@ -28,7 +28,7 @@ class Level(IntEnum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class Remark:
     """One piece of evidence and what it says."""
 
     level: Level
@@ -42,13 +42,13 @@ class Verdict:
 
     level: Level
     headline: str
-    findings: tuple[Finding, ...]
+    findings: tuple[Remark, ...]
 
 
 def judge(facts: Facts) -> Verdict:
     """Weigh the evidence. Without a simulator the verdict is amber at best."""
     if not len(facts.made):
-        nothing = Finding(Level.RED, "Yield", "No counterfactual was accepted, so there is nothing to trust or to use.")
+        nothing = Remark(Level.RED, "Yield", "No counterfactual was accepted, so there is nothing to trust or to use.")
         return Verdict(Level.RED, "Nothing was made.", (nothing,))
     findings = (_simulator(facts), _yield(facts), _parents(facts), _selection(facts), _shift(facts))
     level = max(finding.level for finding in findings)
@@ -79,10 +79,10 @@ def lower_bound(audit: Audit, made: int) -> float:
     return float(np.clip((middle - width) / (1 + z * z / rows), 0.0, p))
 
 
-def _simulator(facts: Facts) -> Finding:
+def _simulator(facts: Facts) -> Remark:
     audit, made = facts.audit, len(facts.made)
     if audit is None or not len(audit.error):
-        return Finding(
+        return Remark(
             Level.AMBER,
             "Simulator",
             "No simulator was given, so nothing here proves that these transitions could happen. They are true if the "
@@ -94,7 +94,7 @@ def _simulator(facts: Facts) -> Finding:
     of = f"All {made:,}" if rows == made else f"{rows:,} of {made:,}"
     said = "every one came out as stored" if not len(audit.wrong) else f"{share(audit.confirmed)} came out as stored"
     tail = "" if rows == made else f" By chance alone the share among all could be as low as {share(sure)}."
-    return Finding(
+    return Remark(
         level,
         "Simulator",
         f"{of} counterfactuals were put back into the simulator, and {said}, within {number(audit.atol)} in every "
@@ -102,17 +102,17 @@ def _simulator(facts: Facts) -> Finding:
     )
 
 
-def _yield(facts: Facts) -> Finding:
+def _yield(facts: Facts) -> Remark:
     funnel = facts.made.funnel
     tried = funnel.accepted + funnel.rejected
     low = funnel.acceptance < LOW_ACCEPTANCE
     sentence = f"{share(funnel.acceptance)} of {count(tried, 'proposal')} that had something to exchange were accepted."
     if low:
         sentence += " So few survive that they may not be typical; a sparse policy swaps less at a time."
-    return Finding(Level.AMBER if low else Level.GREEN, "Yield", sentence)
+    return Remark(Level.AMBER if low else Level.GREEN, "Yield", sentence)
 
 
-def _parents(facts: Facts) -> Finding:
+def _parents(facts: Facts) -> Remark:
     found, rows = facts.parents, facts.traced
     few, heavy = found.donors < FEW_DONORS, found.heaviest > HEAVY
     sentence = (
@@ -122,10 +122,10 @@ def _parents(facts: Facts) -> Finding:
     )
     if few or heavy:
         sentence += " That is little variety: the counterfactuals repeat a few originals over and over."
-    return Finding(Level.AMBER if few or heavy else Level.GREEN, "Variety", sentence)
+    return Remark(Level.AMBER if few or heavy else Level.GREEN, "Variety", sentence)
 
 
-def _selection(facts: Facts) -> Finding:
+def _selection(facts: Facts) -> Remark:
     real, after = facts.real, facts.blend(facts.real.factored, facts.synthetic.factored)
     shrunk = facts.synthetic.interactions < SHRUNK * real.interactions
     sentence = (
@@ -135,10 +135,10 @@ def _selection(facts: Facts) -> Finding:
     )
     if shrunk:
         sentence += " Interactions have become rare: keep real rows in every batch."
-    return Finding(Level.AMBER if shrunk else Level.GREEN, "Selection", sentence)
+    return Remark(Level.AMBER if shrunk else Level.GREEN, "Selection", sentence)
 
 
-def _shift(facts: Facts) -> Finding:
+def _shift(facts: Facts) -> Remark:
     worst = facts.features[0]
     moved = worst.gap > MOVED and worst.gap > noise_gap(facts.real.rows, facts.synthetic.rows)
     if worst.gap > MOVED and not moved:
@@ -153,4 +153,4 @@ def _shift(facts: Facts) -> Finding:
             "Single features are distributed much as before: the largest gap between distribution functions is "
             f"{worst.gap:.3f}, at {worst.label}."
         )
-    return Finding(Level.AMBER if worst.gap > MOVED else Level.GREEN, "Features", sentence)
+    return Remark(Level.AMBER if worst.gap > MOVED else Level.GREEN, "Features", sentence)

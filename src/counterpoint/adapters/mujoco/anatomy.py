@@ -10,11 +10,11 @@ import numpy as np
 
 from counterpoint.adapters.mujoco.access import Access, access
 from counterpoint.adapters.mujoco.bodies import Bodies, bodies
-from counterpoint.adapters.mujoco.columns import Columns, columns
+from counterpoint.adapters.mujoco.columns import ObservedColumns, columns
 from counterpoint.adapters.mujoco.contacts import words
 from counterpoint.adapters.mujoco.layout import Layout, layout
 from counterpoint.adapters.mujoco.packing import Packing, fingerprint, packing, parts
-from counterpoint.adapters.mujoco.probing import Trial, tried
+from counterpoint.adapters.mujoco.probing import Probe, tried
 from counterpoint.core.arrays import Bools, Floats, Ints, listed
 from counterpoint.core.factors import Factorization
 
@@ -29,8 +29,8 @@ class Anatomy:
     bodies: Bodies
     packing: Packing
     layout: Layout
-    columns: Columns
-    trial: Trial
+    columns: ObservedColumns
+    trial: Probe
 
     @cached_property
     def model(self) -> float:

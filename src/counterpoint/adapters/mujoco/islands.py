@@ -6,9 +6,10 @@ import numpy as np
 
 from counterpoint.adapters.mujoco.contacts import exactness
 from counterpoint.adapters.mujoco.rows import known_ties
-from counterpoint.adapters.mujoco.workers import Bench, Progress
+from counterpoint.adapters.mujoco.workers import Bench
 from counterpoint.core.arrays import Bools, Floats
 from counterpoint.core.factors import Factorization
+from counterpoint.progress import Progress
 
 CREEP = 1e-7  # a difference that rounding has made too large to be one
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from counterpoint.adapters.mujoco.recording import collect
-from counterpoint.adapters.mujoco.workers import Bench, Progress
+from counterpoint.adapters.mujoco.workers import Bench
 from counterpoint.core.arrays import Bools, Floats
 from counterpoint.core.factors import Factorization
 from counterpoint.core.transitions import Transitions
+from counterpoint.progress import Progress
 
 ROUNDING = 1e-9  # columns that are computed from others may differ by this and still count as the same bits
 NEAR = 1e-6

@@ -132,7 +132,7 @@ def require_factors(factors: Factorization, space: Any, action_width: int) -> No
 
 
 @dataclass(frozen=True)
-class Columns:
+class AchievedColumns:
     """Achieved goals that are columns of the observation."""
 
     which: tuple[int, ...]
@@ -142,7 +142,7 @@ class Columns:
         return observation[:, list(self.which)]
 
 
-def achieved_columns(observation: Floats, achieved: Floats) -> Columns:
+def achieved_columns(observation: Floats, achieved: Floats) -> AchievedColumns:
     """Find the columns of observations (B, O) that achieved goals (B, G) copy; return them."""
     found: list[int] = []
     for column in achieved.T:
@@ -154,7 +154,7 @@ def achieved_columns(observation: Floats, achieved: Floats) -> Columns:
                 "Give achieved=function, observation (B, O) -> achieved goal (B, G)."
             )
         found.append(int(same[0]))
-    return Columns(tuple(found))
+    return AchievedColumns(tuple(found))
 
 
 def require_achieved(achieved: AchievedFn, observation: Floats, recorded: Floats) -> None:

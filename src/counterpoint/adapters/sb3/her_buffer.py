@@ -77,7 +77,9 @@ class CodaHerReplayBuffer(TwoHalves, HerReplayBuffer):  # type: ignore[misc]  # 
         self._begin(augmenter, mixing, noise_key, observation_space[OBSERVATION].dtype)
         if isinstance(augmenter, Augmenter):
             goal_doors.require_factors(augmenter.factors, observation_space, self.action_dim)
-        self.achieved = achieved if achieved is None or callable(achieved) else goal_doors.Columns(tuple(achieved))
+        self.achieved = (
+            achieved if achieved is None or callable(achieved) else goal_doors.AchievedColumns(tuple(achieved))
+        )
         self._last_rewards: Floats = np.zeros(0)
 
     def set_env(self, env: Any) -> None:
