@@ -119,7 +119,7 @@ class TestStaticSwapsAreCountedApart:
 
     def test_a_goal_that_the_simulator_moves_is_found(self, rng):
         with pytest.raises(CheckFailed, match="expected at least"):
-            check_counterfactuals(self.made(0.5, rng), lambda s, a: self.step(s) + [0, 0, 1], at_least=0.0001)
+            check_counterfactuals(self.made(0.5, rng), lambda s, a: self.step(s) + np.eye(3)[2], at_least=0.0001)
 
 
 def test_windows_are_named_as_windows(rng):

@@ -74,6 +74,13 @@ class Format:
         else:
             require_no_folder(self.place(name))
 
+    def parts(self, name: str) -> Path:
+        """Return the folder in which an unfinished job keeps what it needs to go on."""
+        if self.suffixes:
+            return Path(f"{name}.parts")
+        place = self.place(name).absolute()
+        return next(above for above in place.parents if above.is_dir()) / f"{place.name}.parts"
+
     def scan(self, name: str, keys: tuple[str, ...] | None) -> Scan:
         """Look at a file or folder."""
         place = self.place(name)
