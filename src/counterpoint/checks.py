@@ -149,9 +149,10 @@ def audit(made: Counterfactuals | Transitions, step: Callable[..., Array], *, at
         atol: largest difference in any column that still counts as agreement; or one for each column, (S,), and
             errors are then in proportion to the largest.
     """
-    data, window, static = made, 1, None
+    static: Bools | None = None
+    data, window = made if isinstance(made, Transitions) else made.transitions, 1
     if isinstance(made, Counterfactuals):
-        data, window, static = made.transitions, made.window, made.static
+        window, static = made.window, made.static
     error, same = np.zeros(len(data) // window), np.zeros(len(data) // window, np.bool_)
     limit, alike = float(np.max(atol)), getattr(step, "same", _same)
     columns = np.zeros(data.state.shape[1])

@@ -30,9 +30,12 @@ class Funnel:
         Swaps of what never changes are accepted whatever the mask says of the rest. They count only where
         there are no others.
         """
-        accepted = self.accepted - self.static or self.accepted
-        tried = self.rejected + accepted
-        return accepted / tried if tried else 0.0
+        return (self.tried - self.rejected) / self.tried if self.tried else 0.0
+
+    @property
+    def tried(self) -> int:
+        """How many proposals the acceptance speaks of."""
+        return self.rejected + (self.accepted - self.static or self.accepted)
 
     def __str__(self) -> str:
         counts = {f.name: getattr(self, f.name) for f in fields(self)}
