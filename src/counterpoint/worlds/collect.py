@@ -99,7 +99,7 @@ def collect(  # noqa: PLR0913
             scored += call_reward(reward_fn, row) != 0 if reward_fn is not None else False
             over |= scored >= schedule.points
             scored[over] = 0
-        noise = _next_noise(world, row, over, world.noise(count, rng))
+        noise = _next_noise(world, row, noise, over, world.noise(count, rng))
         age = np.where(over, 0, age + 1)
         state = row.next_state.copy()
         state[over] = world.reset(int(over.sum()), rng)
@@ -109,12 +109,12 @@ def collect(  # noqa: PLR0913
     return Transitions(**dict(made.replace(reward=reward).columns()))
 
 
-def _next_noise(world: World, row: Transitions, over: Bools, fresh: Floats) -> Floats:
+def _next_noise(world: World, row: Transitions, noise: Floats, over: Bools, fresh: Floats) -> Floats:
     """Return the noise of the next step: fresh where an episode is over, otherwise what the world carries on."""
     carry = getattr(world, "carry", None)
     if carry is not None:
-        fresh = np.where(over[:, None], fresh, carry(row.state, row.action, row.noise, fresh))
-    return np.where(over[:, None], fresh, row.noise) if world.noise_per_episode else fresh
+        fresh = np.where(over[:, None], fresh, carry(row.state, row.action, noise, fresh))
+    return np.where(over[:, None], fresh, noise) if world.noise_per_episode else fresh
 
 
 def _by_environment(parts: list[Array]) -> Array:
