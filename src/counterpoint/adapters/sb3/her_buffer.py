@@ -32,7 +32,7 @@ LOOKED_AT = 20_000  # rows in which to look for the columns of the achieved goal
 PAPER = Mixing(every=250, capacity=3_000_000, max_fraction=0.75, sources=20_000)
 
 
-class CodaHerReplayBuffer(TwoHalves, HerReplayBuffer):  # type: ignore[misc]  # observations are dicts here
+class CodaHerReplayBuffer(TwoHalves, HerReplayBuffer):
     """Hindsight experience replay with counterfactual rows (paper, section 5, goal-conditioned RL).
 
     Give it to an off-policy agent as ``replay_buffer_class``, and the keywords as ``replay_buffer_kwargs``.
