@@ -139,7 +139,9 @@ class TestCodeThatChanges:
         augmenter = Augmenter(WORLD.factors, masked, Place(4))
         with pytest.raises(KeyboardInterrupt):
             files.augment("data.parquet", augmenter, "out.parquet", size=SIZE, progress=stop)
-        with pytest.raises(files.FileProblem, match="nobody can tell whether mask_fn changed.*builtins.tuple_iterator"):
+        with pytest.raises(
+            files.FileProblem, match="impossible to tell whether mask_fn changed.*builtins.tuple_iterator"
+        ):
             files.augment("data.parquet", augmenter, "out.parquet", size=SIZE, resume=True)
         assert files.augment("data.parquet", augmenter, "out.parquet", size=SIZE, force=True).real == 300
 
@@ -215,7 +217,7 @@ class TestWhatRuns:
             "        which imports helpers.py",
             "runs    [reward] sprite_functions:reward in sprite_functions.py",
             "        which imports helpers.py",
-            "writes  out.parquet: 300 real transitions and 900 counterfactuals, made in pieces of 300 rows (1 in all)",
+            "writes  out.parquet: 300 real transitions and 900 counterfactuals, made in chunks of 300 rows (1 in all)",
             "writes  page.html: the report",
             "nothing was run or written",
         ]
