@@ -1,6 +1,6 @@
 """The agent of the batch experiment: TD3 of Stable-Baselines3, trained from a table of rows that never changes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -97,7 +97,7 @@ class BatchTD3(TD3):
         self.optimisers[which].zero_grad(set_to_none=False)
 
 
-def forward(weights: list[Tensor], x: Tensor) -> Tensor:
+def forward(weights: Sequence[Tensor], x: Tensor) -> Tensor:
     """Return what a network with two hidden layers makes of ``x``, before any last nonlinearity."""
     one, offset_one, two, offset_two, three, offset_three = weights
     hidden = torch.relu(linear(torch.relu(linear(x, one, offset_one)), two, offset_two))
