@@ -49,7 +49,7 @@ class Audit:
         return np.asarray(self.error == 0) if self.same is None else self.same
 
     def __add__(self, other: "Audit") -> "Audit":
-        """Join the audits of two lots of rows, so that a file can be audited piece by piece: 8 bytes a row are kept."""
+        """Join the audits of two lots of rows, so that a file can be audited chunk by chunk: 8 bytes a row are kept."""
         if self.atol != other.atol or self.columns.shape != other.columns.shape:
             raise ValueError("audits add up only if they have the same tolerance and the same columns.")
         error = np.concatenate([self.error, other.error])

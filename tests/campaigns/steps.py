@@ -19,7 +19,7 @@ def main():
     from counterpoint.core import engine
     from counterpoint.files import ledger, writing
 
-    engine.CHUNK_BYTES, ledger.SECONDS, writing.PIECE_ROWS = 0, 0, 100
+    engine.CHUNK_BYTES, ledger.SECONDS, writing.CHUNK_ROWS = 0, 0, 100
     steps = 0
 
     def counted(name):

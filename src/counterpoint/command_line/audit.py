@@ -29,14 +29,14 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Audit a file, in pieces."""
+    """Audit a file, in chunks."""
     if not 0 <= given.at_least <= 1:
         raise ValueError(f"--at-least: expected a share between 0 and 1, got {given.at_least}.")
     step, source = arguments.step_of(given), arguments.opened(given)
     if step is None:
         raise ValueError("give a simulator: --world NAME, --environment ID, or --simulator module:function.")
     judge_by(step, source)
-    if next(source.pieces(1)).provenance is not None:
+    if next(source.chunks(1)).provenance is not None:
         baseline = _audited(given, source, step, real=True)
         print(f"real rows: {baseline.confirmed:.2%} of {len(baseline.error):,} confirmed{_worst(baseline)}")
     found = _audited(given, source, step, real=False)

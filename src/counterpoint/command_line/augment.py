@@ -116,9 +116,9 @@ def _foretold(given: argparse.Namespace, plan: Plan, description: Description) -
         if place.path is not None and place.folder is not None:
             others = sources(place.path, place.folder)[1:]
             lines += [f"        which imports {path}" for path in sorted(others)]
-    pieces = -(-source.rows // plan.piece_rows)
+    chunks = -(-source.rows // plan.chunk_rows)
     amount = f"{source.rows:,} real transitions and {size:,} counterfactuals"
-    lines.append(f"writes  {given.out}: {amount}, made in pieces of {plan.piece_rows:,} rows ({pieces:,} in all)")
+    lines.append(f"writes  {given.out}: {amount}, made in chunks of {plan.chunk_rows:,} rows ({chunks:,} in all)")
     if given.report is not None:
         lines.append(f"writes  {given.report}: the report")
     return [*lines, "nothing was run or written"]

@@ -1,7 +1,7 @@
-"""Augmenting a file of any size: real rows and counterfactuals, piece by piece, in bounded memory.
+"""Augmenting a file of any size: real rows and counterfactuals, chunk by chunk, in bounded memory.
 
-A file that fits into one piece is augmented as a whole. A larger one is cut into equal pieces, and rows are paired
-within their piece; shuffle a file first if its order means something.
+A file that fits into one chunk is augmented as a whole. A larger one is cut into equal chunks, and rows are paired
+within their chunk; shuffle a file first if its order means something.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,25 +21,25 @@ from counterpoint.core.transitions import Transitions
 from counterpoint.files.recording import FileProblem, Head, Recording, joined
 from counterpoint.files.scanning import Scan
 
-PIECE_BYTES = 256 * 2**20  # of real rows that are held in memory
+CHUNK_BYTES = 256 * 2**20  # of real rows that are held in memory
 
 
 @dataclass(frozen=True, eq=False)
 class Accepted:
-    """Counterfactuals of one piece without their columns: what it takes to make them again without the mask."""
+    """Counterfactuals of one chunk without their columns: what it takes to make them again without the mask."""
 
-    provenance: Provenance  # rows of the piece
+    provenance: Provenance  # rows of the chunk
     funnel: Funnel
 
 
 class Ledger(Protocol):
     """Remembers what was accepted, so that an interrupted job can go on."""
 
-    def finished(self, piece: int, rows: int, factors: Factorization) -> Iterator[Accepted]:
-        """Iterate over what was accepted before of a piece with so many rows, in order."""
+    def finished(self, chunk: int, rows: int, factors: Factorization) -> Iterator[Accepted]:
+        """Iterate over what was accepted before of a chunk with so many rows, in order."""
         ...
 
-    def add(self, piece: int, made: Accepted) -> None:
+    def add(self, chunk: int, made: Accepted) -> None:
         """Remember what was accepted now."""
         ...
 
@@ -51,7 +51,7 @@ class NoLedger:
         """Nothing was accepted before."""
         return iter(())
 
-    def add(self, piece: int, made: Accepted) -> None:
+    def add(self, chunk: int, made: Accepted) -> None:
         """Forget it."""
 
 
@@ -65,14 +65,14 @@ class Plan:
         size: rows of the result, the real ones included; counterfactual windows are made as a whole, so what does
             not fill one is left out.
         seed: of all randomness.
-        piece_rows: how many real rows to hold in memory; by default as many as ``PIECE_BYTES`` have room for.
+        chunk_rows: how many real rows to hold in memory; by default as many as ``CHUNK_BYTES`` have room for.
     """
 
     source: Scan
     augmenter: Augmenter
     size: int
     seed: int = 0
-    piece_rows: int = 0
+    chunk_rows: int = 0
 
     def __post_init__(self) -> None:
         require_count("size", self.size)
@@ -88,17 +88,17 @@ class Plan:
                 f"size: a window alone has {window} rows, and you asked for {self.size - rows} more. Ask for more."
             )
         object.__setattr__(self, "size", self.size - (self.size - rows) % window)
-        first = next(self.source.pieces(1))
+        first = next(self.source.chunks(1))
         self.augmenter.factors.require_widths(first.transitions.state.shape[1], first.transitions.action.shape[1])
-        if not self.piece_rows:
+        if not self.chunk_rows:
             width = max(1, sum(array.nbytes for array in first.columns().values()))
-            pieces = -(-rows * width // PIECE_BYTES)
-            object.__setattr__(self, "piece_rows", -(-rows // pieces))
+            chunks = -(-rows * width // CHUNK_BYTES)
+            object.__setattr__(self, "chunk_rows", -(-rows // chunks))
         self._require_possible()
 
     def _require_possible(self) -> None:
         """Raise at once if there are not enough pairs of rows for so many counterfactuals."""
-        rows, nodes = min(self.piece_rows, self.source.rows), len(self.augmenter.factors.names)
+        rows, nodes = min(self.chunk_rows, self.source.rows), len(self.augmenter.factors.names)
         unions = min(self.augmenter.samples_per_pair, 2 ** min(nodes, 63) - 2)
         most = rows * (rows - 1) * max(0, unions)
         wanted = self.made_before(rows)
@@ -109,7 +109,7 @@ class Plan:
             )
 
     def made_before(self, row: int) -> int:
-        """Return how many counterfactuals (rows or windows) come before a row of the source; pieces get their share."""
+        """Return how many counterfactuals (rows or windows) come before a row of the source; chunks get their share."""
         return (self.size - self.source.rows) // self.augmenter.window * row // self.source.rows
 
     @cached_property
@@ -122,7 +122,7 @@ class Plan:
 def augmented(plan: Plan, ledger: Ledger | None = None) -> Iterator[tuple[Recording, Funnel]]:
     """Yield the rows of the augmented file one run after another, with what became of the proposals behind each.
 
-    Of each piece the real rows come first: their own base and donor, with nothing swapped. They keep their episodes
+    Of each chunk the real rows come first: their own base and donor, with nothing swapped. They keep their episodes
     and steps. A counterfactual, row or window, is an episode of its own, with a number beyond those of the real ones.
 
     Args:
@@ -130,10 +130,10 @@ def augmented(plan: Plan, ledger: Ledger | None = None) -> Iterator[tuple[Record
         ledger: what is accepted is remembered there, and what it remembers is not searched for again.
     """
     factors, start, episode = plan.augmenter.factors, 0, plan.first_episode
-    for number, piece in enumerate(plan.source.pieces(plan.piece_rows)):
-        real = _fitting(piece.transitions, factors)
+    for number, chunk in enumerate(plan.source.chunks(plan.chunk_rows)):
+        real = _fitting(chunk.transitions, factors)
         data = real if plan.augmenter.window > 1 else real.replace(episode=None, step=None)
-        yield Recording(real, piece.head, Provenance.real(len(data), factors, first=start)), Funnel()
+        yield Recording(real, chunk.head, Provenance.real(len(data), factors, first=start)), Funnel()
         size = plan.made_before(start + len(data)) - plan.made_before(start)
         for made in _made(plan, number, data, size, ledger or NoLedger()) if size else ():
             rows = made.transitions
@@ -141,7 +141,7 @@ def augmented(plan: Plan, ledger: Ledger | None = None) -> Iterator[tuple[Record
                 numbered = windows.numbered(rows, made.window, episode)
                 rows = numbered if made.window > 1 or real.step is not None else numbered.replace(step=None)
                 episode += len(rows) // made.window
-            yield Recording(rows, piece.head, made.provenance.shifted(start)), made.funnel
+            yield Recording(rows, chunk.head, made.provenance.shifted(start)), made.funnel
         start += len(data)
 
 
@@ -153,15 +153,15 @@ def _fitting(data: Transitions, factors: Factorization) -> Transitions:
     return data.replace(**{name: None if array is None else array.astype(np.int64) for name, array in numbers.items()})
 
 
-def _made(plan: Plan, piece: int, data: Transitions, size: int, ledger: Ledger) -> Iterator[Counterfactuals]:
-    """Yield the counterfactuals of a piece: those in the ledger, then new ones."""
+def _made(plan: Plan, chunk: int, data: Transitions, size: int, ledger: Ledger) -> Iterator[Counterfactuals]:
+    """Yield the counterfactuals of a chunk: those in the ledger, then new ones."""
     augmenter, funnel = plan.augmenter, Funnel()
-    for old in ledger.finished(piece, len(data), augmenter.factors):
+    for old in ledger.finished(chunk, len(data), augmenter.factors):
         funnel += old.funnel
         yield Counterfactuals(augmenter.rebuild(data, old.provenance), old.provenance, old.funnel, augmenter.window)
     if funnel.accepted < size:
-        for made in augmenter.stream(data, size, rng=np.random.default_rng([plan.seed, piece]), after=funnel):
-            ledger.add(piece, Accepted(made.provenance, made.funnel))
+        for made in augmenter.stream(data, size, rng=np.random.default_rng([plan.seed, chunk]), after=funnel):
+            ledger.add(chunk, Accepted(made.provenance, made.funnel))
             yield made
 
 
@@ -171,11 +171,11 @@ def noted_window(head: Head) -> int:
     return noted if type(noted) is int and noted > 1 else 1
 
 
-def whole_windows(pieces: Iterable[Recording], window: int) -> Iterator[Recording]:
-    """Yield rows that come in pieces anew, so that no window is cut."""
+def whole_windows(chunks: Iterable[Recording], window: int) -> Iterator[Recording]:
+    """Yield rows that come in chunks anew, so that no window is cut."""
     waiting: list[Recording] = []
-    for piece in pieces:
-        rows = joined([*waiting, piece])
+    for chunk in chunks:
+        rows = joined([*waiting, chunk])
         whole = len(rows) - len(rows) % window
         waiting = [rows[whole:].copy()] if whole < len(rows) else []
         if whole:

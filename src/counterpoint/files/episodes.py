@@ -49,14 +49,14 @@ def require_unbroken(data: Transitions, rows: slice, *, first: int = 0) -> None:
 
 
 class Episodes:
-    """Collects rows that come in pieces into whole episodes."""
+    """Collects rows that come in chunks into whole episodes."""
 
     def __init__(self) -> None:
         self._waiting: list[Recording] = []
 
-    def push(self, piece: Recording) -> Iterator[Recording]:
+    def push(self, chunk: Recording) -> Iterator[Recording]:
         """Take more rows; yield the episodes that are now complete, because another one has begun."""
-        rows = joined([*self._waiting, piece])
+        rows = joined([*self._waiting, chunk])
         *whole, last = runs(rows.transitions)
         self._waiting = [rows[last].copy()]
         for run in whole:

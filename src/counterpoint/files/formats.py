@@ -4,7 +4,7 @@ A format is one row of `FORMATS` and one module, which is imported when it is fi
 needed only by those who use its files. The module has two functions:
 
 - ``scan(path, keys) -> Scan``: what the file or folder says about itself, and a way through its rows;
-- ``sink(target, like, head)``: a context manager that gives a function taking recordings, piece by piece, the first
+- ``sink(target, like, head)``: a context manager that gives a function taking recordings, chunk by chunk, the first
   of which is ``like``; when all are there, ``head()`` is what the file shall say about them. The target is an `Output`
   to write into, or for a format of folders a `Folder` to fill.
 

@@ -40,23 +40,23 @@ def _funnel(source: Scan, accepted: int) -> Funnel:
         raise FileProblem(f"{source.path}: the funnel in its header is malformed; the file is damaged.") from error
 
 
-def _joined(pieces: Iterator[Recording]) -> Recording | None:
+def _joined(chunks: Iterator[Recording]) -> Recording | None:
     """Join recordings; None if there are none."""
-    every = list(pieces)
+    every = list(chunks)
     return joined(every) if every else None
 
 
 def _thinned(source: Scan, every: int, *, made: bool, always: Ints | None = None) -> Iterator[Recording]:
     """Yield one in so many of the counterfactuals, or of the real rows and all that are asked for."""
     start = 0
-    for piece in source.pieces():
-        parents = piece.provenance
+    for chunk in source.chunks():
+        parents = chunk.provenance
         if parents is None:
             return
-        chosen = (start + np.arange(len(piece))) % every == 0
+        chosen = (start + np.arange(len(chunk))) % every == 0
         if always is not None:
             chosen |= np.isin(parents.base, always)
         chosen &= parents.swapped.any(axis=1) == made
         if chosen.any():
-            yield piece[chosen]
-        start += len(piece)
+            yield chunk[chosen]
+        start += len(chunk)

@@ -152,7 +152,7 @@ def audit(
     real: bool = False,
     progress: Progress = None,
 ) -> Audit:
-    """Put the counterfactuals of a file back into a simulator, piece by piece, and compare.
+    """Put the counterfactuals of a file back into a simulator, chunk by chunk, and compare.
 
     Args:
         source: an augmented file, or what `scan` returned. In a file without provenance all rows are looked at.
@@ -243,8 +243,8 @@ def check_task(
         CheckFailed: naming the worst row.
     """
     scan = source if isinstance(source, Scan) else look(os.fspath(source), None)
-    for piece in _chosen_rows(scan, ROWS, real=True, progress=None):
-        data = piece.transitions
+    for chunk in _chosen_rows(scan, ROWS, real=True, progress=None):
+        data = chunk.transitions
         if reward:
             scale = float(np.abs(data.reward).max(initial=0.0))
             check_reward_fn(augmenter.reward_fn, data, atol=1e-5 + 1e-4 * scale)
@@ -255,20 +255,20 @@ def check_task(
 def _chosen_rows(
     scan: Scan, rows: int | None, window: int = 1, *, real: bool, progress: Progress
 ) -> Iterator[Recording]:
-    """Yield the counterfactuals of a file, or its real rows, piece by piece, and not more than so many."""
+    """Yield the counterfactuals of a file, or its real rows, chunk by chunk, and not more than so many."""
     start, every = 0, 1 if rows is None else max(1, -(-scan.rows // rows))
-    for piece in scan.pieces(ROWS):
+    for chunk in scan.chunks(ROWS):
         order = (
-            start + np.arange(len(piece))
-            if window == 1 or piece.transitions.episode is None
-            else piece.transitions.episode
+            start + np.arange(len(chunk))
+            if window == 1 or chunk.transitions.episode is None
+            else chunk.transitions.episode
         )
         wanted = order % every == 0
-        if piece.provenance is not None:
-            wanted &= piece.provenance.swapped.any(axis=1) != real
-        start += len(piece)
+        if chunk.provenance is not None:
+            wanted &= chunk.provenance.swapped.any(axis=1) != real
+        start += len(chunk)
         if wanted.any():
-            yield piece[wanted]
+            yield chunk[wanted]
         if progress is not None:
             progress(start)
 
@@ -283,7 +283,7 @@ def _job(plan: Plan) -> dict[str, Any]:
         "seed": plan.seed,
         "keys": plan.source.keys,
         "size": plan.size,
-        "piece_rows": plan.piece_rows,
+        "chunk_rows": plan.chunk_rows,
         "data": [plan.source.path, plan.source.rows, fingerprints.of_file(place_of(plan.source))],
         **{name: _known(part) for name, part in parts.items()},
     }
