@@ -7,21 +7,28 @@ The description (TOML) says which columns are which factors, and names mask and 
 one. Functions that it names are run; --dry-run lists them, and what would be made, and runs none. The output holds the
 real rows, then counterfactuals, each row with its provenance. The same arguments give the same bytes. An interrupted
 job leaves no output, only what it has accepted so far in FILE.parts: the same command with --resume goes on from there.
+
+A folder of files is a dataset, and each of its files is a shard:
+  counterpoint augment data/ robot.toml --ratio 3 --out more/ --workers 2
+
+Shards are augmented one by one: in processes of this machine, on Ray, or by commands that you run yourself. The bytes
+are the same. more/manifest.json lists shards, seeds, funnels and checksums; `report` and `audit` take the folder.
 """
 
 import argparse
+import os
 from pathlib import Path
 from typing import Any
 
-from counterpoint.command_line import arguments
+from counterpoint.command_line import arguments, shards
 from counterpoint.command_line.progress import bar
 from counterpoint.core.augment import Augmenter
 from counterpoint.description import Description
 from counterpoint.description.building import settings_of
-from counterpoint.files import augment, report, scan
+from counterpoint.files import augment, check_task, report, scan
 from counterpoint.files.apart import require_apart
 from counterpoint.files.augmentation import Plan
-from counterpoint.files.jobs import check_task, planned
+from counterpoint.files.jobs import planned
 from counterpoint.files.output import require_free
 from counterpoint.files.scanning import Scan
 from counterpoint.user_code import sources
@@ -34,7 +41,7 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
     amount = verb.add_mutually_exclusive_group(required=True)
     amount.add_argument("--ratio", type=float, help="counterfactuals per real row, such as 3")
     amount.add_argument("--size", type=int, help="rows of the output, real ones included")
-    arguments.add_output(verb, "a .parquet, .npz or .hdf5 file")
+    arguments.add_output(verb, "a .parquet, .npz or .hdf5 file; for a folder of files, a folder")
     verb.add_argument(
         "--window",
         type=int,
@@ -48,16 +55,19 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--trust-reward", action="store_true", help="do not check reward and terminal functions against the real rows"
     )
+    shards.add_arguments(verb)
 
 
 def run(given: argparse.Namespace) -> int:
-    """Augment a file."""
+    """Augment a file, or a folder of files."""
     source = arguments.opened(given)
     description = arguments.described(given.description, source)
     outputs = {"the output": Path(given.out)}
     if given.report is not None:
         outputs["the report"] = Path(given.report)
     require_apart(outputs, arguments.inputs(source, description))
+    if shards.meant(given, source):
+        return shards.run(given, source, description, _window(given))
     amount: dict[str, Any] = {"size": given.size, "ratio": given.ratio, "seed": given.seed}
     if given.dry_run:
         plan = planned(source, _unloaded(description, _window(given)), given.out, **amount)
@@ -78,7 +88,7 @@ def run(given: argparse.Namespace) -> int:
 
 def go_on(given: argparse.Namespace) -> str:
     """Say how to go on after the job was stopped."""
-    if Path(given.out + ".parts").is_dir():
+    if Path(os.path.normpath(given.out) + ".parts").is_dir():
         return "The same command with --resume continues it."
     return "Run the same command again."
 
@@ -87,8 +97,8 @@ def _check(given: argparse.Namespace, source: Scan, description: Description, au
     """Ask reward and terminal functions about real rows, unless they are learned and so not exact."""
     if given.trust_reward:
         return
-    learned = [section for section in ("reward", "terminal") if section in description.files]
-    check_task(source, augmenter, reward="reward" not in learned, terminal="terminal" not in learned)
+    checked = shards.checked(given, description)
+    check_task(source, augmenter, reward="reward" in checked, terminal="terminal" in checked)
 
 
 def _window(given: argparse.Namespace) -> dict[str, Any]:

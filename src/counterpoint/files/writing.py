@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from counterpoint.core import threads
 from counterpoint.core.augment import Counterfactuals
 from counterpoint.core.transitions import Transitions
 from counterpoint.files.cutting import Cutter
@@ -78,13 +79,18 @@ class Writer:
 
 
 @contextmanager
-def behind(append: Callable[[Recording], object], most: int = 2) -> Iterator[Callable[[Recording], None]]:
+def behind(append: Callable[[Recording], object], most: int = 2) -> Iterator[Callable[[Recording], object]]:
     """Give a function that appends in a thread of its own, so that encoding and the next rows share the time.
+
+    Where only one thread is allowed (``NUMBA_NUM_THREADS=1``), it appends at once.
 
     Args:
         append: takes recordings, one after another.
         most: how many may wait for it, which bounds memory.
     """
+    if threads.THREADS == 1:
+        yield append
+        return
     waiting: deque[Future[object]] = deque()
 
     def put(recording: Recording) -> None:
