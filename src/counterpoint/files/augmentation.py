@@ -5,7 +5,7 @@ within their chunk; shuffle a file first if its order means something.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -14,12 +14,14 @@ import numpy as np
 from counterpoint.core import windows
 from counterpoint.core.arrays import listed
 from counterpoint.core.augment import Augmenter, Counterfactuals
-from counterpoint.core.engine import Funnel
 from counterpoint.core.factors import Factorization
+from counterpoint.core.funnel import Funnel
 from counterpoint.core.provenance import Provenance
 from counterpoint.core.require import require_count
+from counterpoint.core.static import static_nodes
 from counterpoint.core.transitions import Transitions
-from counterpoint.files.recording import FileProblem, Head, Recording, joined
+from counterpoint.files.notes import carried
+from counterpoint.files.recording import FileProblem, Head, Recording
 from counterpoint.files.scanning import Scan
 from counterpoint.files.writing import Writer, behind
 
@@ -89,6 +91,7 @@ class Plan:
         seed: of all randomness.
         chunk_rows: how many real rows to hold in memory; by default as many as ``CHUNK_BYTES`` have room for.
         among: where the file stands among the shards of a dataset, if it is one.
+        unbroken: the rows of an episode must follow each other, so that all real rows come first.
     """
 
     source: Scan
@@ -96,6 +99,7 @@ class Plan:
     size: int
     seed: int = 0
     chunk_rows: int = 0
+    unbroken: bool = False
     among: Among | None = None
 
     def __post_init__(self) -> None:
@@ -151,7 +155,8 @@ class Plan:
 
 def head_of(plan: Plan, source: str, rows: int, **notes: Any) -> Head:
     """Return what an augmented file says about all of its rows, whose parents are rows of a source with so many."""
-    notes = {"seed": plan.seed, "keys": plan.source.observation_keys, **notes}
+    known = {**carried(plan.source.head), "seed": plan.seed, "keys": plan.source.observation_keys}
+    notes = {**known, **notes}
     if plan.augmenter.window > 1:
         notes["window"] = plan.augmenter.window
     return Head(plan.augmenter.factors, source, notes=notes, source_rows=rows)
@@ -161,14 +166,16 @@ def written(
     runs: Iterable[tuple[Recording, Funnel]], file: Writer, progress: Callable[[int], object] | None = None
 ) -> Funnel:
     """Write what `augmented` yields, and return what became of all proposals."""
-    funnel = Funnel()
+    funnel, static = Funnel(), list(file.factors.names) if file.factors is not None else []
     with behind(file.append) as put:
         for recording, new in runs:
             put(recording)
             funnel += new
+            still = recording.head.notes.get("static", static)
+            static = [name for name in static if name in still]
             if progress is not None:
                 progress(file.rows)
-    file.notes["funnel"] = asdict(funnel)
+    file.notes.update(funnel=asdict(funnel), static=static)
     return funnel
 
 
@@ -177,8 +184,9 @@ def augmented(
 ) -> Iterator[tuple[Recording, Funnel]]:
     """Yield the rows of the augmented file one run after another, with what became of the proposals behind each.
 
-    Of each chunk the real rows come first: their own base and donor, with nothing swapped. They keep their episodes
-    and steps. A counterfactual, row or window, is an episode of its own, with a number beyond those of the real ones.
+    Of each chunk (in an unbroken file, of all) the real rows come first: their own base and donor, with nothing
+    swapped. They keep their episodes and steps. A counterfactual, row or window, is an episode of its own, with a
+    number beyond those of the real ones.
 
     Args:
         plan: what to make.
@@ -186,19 +194,24 @@ def augmented(
         check: is given the real rows of each chunk before anything is made of them; raises if they are not right.
     """
     factors, episode, among = plan.augmenter.factors, plan.first_episode, plan.among or Among()
-    chunks = plan.source.chunks(plan.chunk_rows)
-    donors = among.chunks(-(-plan.source.rows // plan.chunk_rows))
+    first = plan.unbroken and plan.chunk_rows < plan.source.rows
+    if first:
+        for chunk in _real(plan):
+            yield chunk, Funnel()
+    chunks, donors = _real(plan), among.chunks(-(-plan.source.rows // plan.chunk_rows))
     start = donors_start = number = 0
-    while (chunk := next(chunks, None)) is not None:
-        real, head, own = _fitting(chunk.transitions, factors), chunk.head, len(chunk)
+    while (recording := next(chunks, None)) is not None:
         if check is not None:
-            check(real)
-        yield Recording(real, head, Provenance.real(own, factors, first=among.first + start)), Funnel()
+            check(recording.transitions)
+        if not first:
+            yield recording, Funnel()
+        data, own = _with_donors(plan, recording.transitions, next(donors, None)), len(recording)
+        steps, head = recording.transitions.step is not None, recording.head
+        del recording  # so that memory has room for the next one
+        still = static_nodes(data, factors)
+        static = [name for name, same in zip(factors.names, still, strict=True) if same]
+        head = replace(head, notes={**head.notes, "static": static})
         size = plan.made_before(start + own) - plan.made_before(start)
-        other = next(donors, None)
-        data = _with_donors(plan, real, other)
-        donated, steps = len(data) - own, real.step is not None
-        del chunk, real, other  # so that memory has room for the next ones
         for made in _made(plan, number, data, own, size, ledger or NoLedger()) if size else ():
             rows = made.transitions
             if episode is not None:
@@ -207,8 +220,8 @@ def augmented(
                 episode += len(rows) // made.window
             parents = made.provenance.among(own, among.first + start, among.donors_first + donors_start)
             yield Recording(rows, head, parents), made.funnel
+        start, donors_start, number = start + own, donors_start + len(data) - own, number + 1
         del data
-        start, donors_start, number = start + own, donors_start + donated, number + 1
 
 
 def _with_donors(plan: Plan, real: Transitions, other: Recording | None) -> Transitions:
@@ -227,6 +240,18 @@ def _with_donors(plan: Plan, real: Transitions, other: Recording | None) -> Tran
     if more.episode is not None and data.episode is not None:  # no window reaches from one shard into the other
         more = more.replace(episode=more.episode - more.episode.min() + windows.beyond(data.episode))
     return Transitions.concat(data, more)
+
+
+def _real(plan: Plan) -> Iterator[Recording]:
+    """Iterate over the real rows in chunks, each row its own base and donor."""
+    factors, start = plan.augmenter.factors, 0 if plan.among is None else plan.among.first
+    chunks = plan.source.chunks(plan.chunk_rows)
+    while (chunk := next(chunks, None)) is not None:
+        real, head = _fitting(chunk.transitions, factors), chunk.head
+        start += len(real)
+        del chunk  # so that memory has room for the next one
+        yield Recording(real, head, Provenance.real(len(real), factors, first=start - len(real)))
+        del real
 
 
 def _fitting(data: Transitions, factors: Factorization) -> Transitions:
@@ -248,22 +273,3 @@ def _made(plan: Plan, chunk: int, data: Transitions, own: int, size: int, ledger
         for made in augmenter.stream(data, size, rng=rng, after=funnel, bases=bases):
             ledger.add(chunk, Accepted(made.provenance, made.funnel))
             yield made
-
-
-def noted_window(head: Head) -> int:
-    """Return how many rows the counterfactual windows of a file have, as its header says; 1 without windows."""
-    noted = head.notes.get("window", 1)
-    return noted if type(noted) is int and noted > 1 else 1
-
-
-def whole_windows(chunks: Iterable[Recording], window: int) -> Iterator[Recording]:
-    """Yield rows that come in chunks anew, so that no window is cut."""
-    waiting: list[Recording] = []
-    for chunk in chunks:
-        rows = joined([*waiting, chunk])
-        whole = len(rows) - len(rows) % window
-        waiting = [rows[whole:].copy()] if whole < len(rows) else []
-        if whole:
-            yield rows[:whole]
-    if waiting:
-        raise FileProblem(f"a window of {window} rows is not whole; the file is damaged.")

@@ -13,16 +13,17 @@ from counterpoint.checks import Audit
 from counterpoint.checks import audit as audit_rows
 from counterpoint.core.arrays import Array
 from counterpoint.core.augment import Augmenter, Counterfactuals
-from counterpoint.core.engine import Funnel
+from counterpoint.core.funnel import Funnel
 from counterpoint.core.require import require_count
 from counterpoint.files import fingerprints
 from counterpoint.files.apart import require_apart
-from counterpoint.files.augmentation import Plan, augmented, head_of, noted_window, whole_windows, written
+from counterpoint.files.augmentation import Plan, augmented, head_of, written
 from counterpoint.files.episodes import SINGLE_TRANSITIONS
 from counterpoint.files.formats import chosen, look
 from counterpoint.files.gathering import gathered
 from counterpoint.files.job_folder import identity
 from counterpoint.files.ledger import JobLedger
+from counterpoint.files.notes import noted_static, noted_window, whole_windows
 from counterpoint.files.output import require_free
 from counterpoint.files.recording import FileProblem
 from counterpoint.files.sampling import Progress, chosen_rows
@@ -54,6 +55,7 @@ def augment(  # noqa: PLR0913
     size: int | None = None,
     ratio: float | None = None,
     seed: int = 0,
+    format: str | None = None,  # noqa: A002
     resume: bool = False,
     force: bool = False,
     progress: Progress = None,
@@ -70,6 +72,8 @@ def augment(  # noqa: PLR0913
         size: rows of the output, real ones included. Give this or ``ratio``.
         ratio: counterfactuals for each real row.
         seed: of all randomness.
+        format: ``robomimic`` for that layout of ``.hdf5``. It holds whole episodes, and so does Minari; for these, make
+            windows (``Augmenter(window=16)``), each of which becomes an episode.
         resume: go on with the same job where it was interrupted. It refuses if data, arguments or code changed since.
         force: replace an output that exists, and start over if there is an unfinished job.
         progress: called with the number of rows written so far, now and then.
@@ -93,14 +97,14 @@ def augment(  # noqa: PLR0913
         >>> done.real, done.counterfactuals
         (9, 18)
     """
-    plan = planned(source, augmenter, out, size=size, ratio=ratio, seed=seed)
-    name = os.fspath(out)
-    require_free(Path(name), force=force)
+    plan = planned(source, augmenter, out, size=size, ratio=ratio, seed=seed, format=format)
+    name, kind = os.fspath(out), chosen(out, format)
+    kind.require_free(name, force=force)
     head = head_of(plan, plan.source.path, plan.source.rows)
-    folder = Path(name + ".parts")
+    folder = kind.parts(name)
     with (
         JobLedger(folder, _job(plan), resume=resume, force=force) as ledger,
-        writer(name, head, force=force, folder=folder) as file,
+        writer(name, head, format=format, force=force, folder=folder) as file,
     ):
         funnel = written(augmented(plan, ledger), file, progress)
     return Augmented(name, plan.source.rows, plan.size - plan.source.rows, funnel)
@@ -114,6 +118,7 @@ def planned(
     size: int | None = None,
     ratio: float | None = None,
     seed: int = 0,
+    format: str | None = None,  # noqa: A002
 ) -> Plan:
     """Check the arguments of `augment`, and return what it would make."""
     scan = source if isinstance(source, Scan) else look(os.fspath(source), None)
@@ -123,11 +128,12 @@ def planned(
         if not 0 < ratio < float("inf"):
             raise ValueError(f"ratio: expected a positive number, got {ratio}.")
         size = scan.rows + round(ratio * scan.rows)
-    if chosen(out).whole_episodes:
-        raise FileProblem(f"{os.fspath(out)}: {SINGLE_TRANSITIONS}")
-    require_apart({"the output": Path(out)}, {"the data": place_of(scan)})
+    kind, name = chosen(out, format), os.fspath(out)
+    if kind.whole_episodes and augmenter.window == 1:
+        raise FileProblem(f"{name}: {SINGLE_TRANSITIONS}")
+    require_apart({"the output": kind.place(name)}, {"the data": place_of(scan)})
     assert size is not None  # noqa: S101
-    return Plan(scan, augmenter, size, seed)
+    return Plan(scan, augmenter, size, seed, unbroken=kind.unbroken)
 
 
 def place_of(scan: Scan) -> Path:
@@ -163,7 +169,7 @@ def audit(
     window, found = 1 if real else noted_window(scan.head), None
     for data in whole_windows(chosen_rows(scan, rows, window, real=real, progress=progress), window):
         made = (
-            Counterfactuals(data.transitions, data.provenance, Funnel(), window)
+            Counterfactuals(data.transitions, data.provenance, Funnel(), window, noted_static(scan.head))
             if data.provenance
             else data.transitions
         )

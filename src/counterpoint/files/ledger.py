@@ -17,8 +17,8 @@ from typing import Any, Self
 import numpy as np
 
 from counterpoint.core.arrays import Array
-from counterpoint.core.engine import Funnel
 from counterpoint.core.factors import Factorization
+from counterpoint.core.funnel import Funnel
 from counterpoint.core.provenance import Provenance
 from counterpoint.files.augmentation import Accepted
 from counterpoint.files.job_folder import JobFolder

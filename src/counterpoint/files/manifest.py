@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from counterpoint.core.engine import Funnel
+from counterpoint.core.funnel import Funnel
 from counterpoint.files.output import output
 from counterpoint.files.recording import FileProblem
 from counterpoint.files.shards import MANIFEST

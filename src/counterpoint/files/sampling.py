@@ -10,6 +10,7 @@ from counterpoint.core.augment import Augmenter
 from counterpoint.core.require import require_count
 from counterpoint.core.transitions import Transitions
 from counterpoint.files.formats import look
+from counterpoint.files.notes import numbers
 from counterpoint.files.recording import FileProblem, Recording, joined
 from counterpoint.files.scanning import ROWS, Scan
 
@@ -46,12 +47,7 @@ def chosen_rows(
     """
     start, every = 0, 1 if rows is None else max(1, -(-scan.rows // rows))
     for chunk in scan.chunks(ROWS):
-        order = (
-            start + np.arange(len(chunk))
-            if window == 1 or chunk.transitions.episode is None
-            else chunk.transitions.episode
-        )
-        wanted = order % every == 0
+        wanted = numbers(chunk, start, window) % every == 0
         if chunk.provenance is not None and real is not None:
             wanted &= chunk.provenance.swapped.any(axis=1) != real
         start += len(chunk)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from counterpoint.core.augment import Augmenter
-from counterpoint.core.engine import Funnel
+from counterpoint.core.funnel import Funnel
 from counterpoint.files import fingerprints
 from counterpoint.files.apart import require_apart
 from counterpoint.files.augmentation import Check

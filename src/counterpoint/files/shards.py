@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from counterpoint.core.arrays import listed
-from counterpoint.core.engine import Funnel
+from counterpoint.core.funnel import Funnel
 from counterpoint.files import formats
 from counterpoint.files.foreign import named
 from counterpoint.files.output import Folder
@@ -167,7 +167,7 @@ def _joint_head(shards: Shards, heads: list[Head]) -> tuple[Head, list[int]]:
         if head.factors != first.factors:
             raise FileProblem(f"{file}: its factors are not those of {shards.files[0]}. All shards need the same.")
     notes = {name: value for name, value in first.notes.items() if all(head.notes.get(name) == value for head in heads)}
-    for name, total in (("funnel", _funnels), ("dropped", sum)):
+    for name, total in (("funnel", _funnels), ("dropped", sum), ("static", _common)):
         if all(name in head.notes for head in heads):
             with named(shards.path):
                 notes[name] = _added([head.notes[name] for head in heads], total)
@@ -181,6 +181,11 @@ def _joint_head(shards: Shards, heads: list[Head]) -> tuple[Head, list[int]]:
 
 def _funnels(noted: Iterable[dict[str, int]]) -> dict[str, int]:
     return asdict(reduce(Funnel.__add__, (Funnel(**found) for found in noted)))
+
+
+def _common(noted: Iterable[list[str]]) -> list[str]:
+    first, *others = noted
+    return [name for name in first if all(name in other for other in others)]
 
 
 def _added(noted: list[Any], total: Callable[[Any], Any]) -> Any:

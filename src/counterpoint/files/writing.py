@@ -11,6 +11,7 @@ from typing import Any
 
 from counterpoint.core import threads
 from counterpoint.core.augment import Counterfactuals
+from counterpoint.core.factors import Factorization
 from counterpoint.core.transitions import Transitions
 from counterpoint.files.cutting import Cutter
 from counterpoint.files.foreign import named
@@ -34,6 +35,11 @@ class Writer:
         self._put: Callable[[Recording], object] | None = None
         self.notes: dict[str, Any] = {}  # to be added to those of the head, at any time until the end
         self.rows = 0  # appended so far
+
+    @property
+    def factors(self) -> Factorization | None:
+        """How columns split into factors, if the head says so."""
+        return self._head.factors
 
     def append(self, data: Transitions | Counterfactuals | Recording) -> None:
         """Write more rows; they must have the columns, widths and dtypes of the first ones."""
