@@ -79,7 +79,7 @@ def test_ray_makes_the_same_bytes(shards, capsys):
 
 
 def test_the_size_is_that_of_the_whole_output(shards, capsys):
-    code, told, _ = augment(capsys, "--size", 1001, "--workers", 1, out="more", data="data")
+    code, _, _ = augment(capsys, "--size", 1001, "--workers", 1, out="more", data="data")
     assert (code, files.scan("more").rows) == (0, 1001)
 
 

@@ -161,6 +161,7 @@ def augment_shards(
 
 def augment_one(job: ShardJob, number: int) -> Shard:
     """Make a single shard of a job, beside others that do the same; `augment_shards` with ``resume`` ends the job."""
+    job.shards.require_number("number", number)
     if os.path.lexists(job.out):
         raise exists(Path(job.out))
     folder = _ShardFolder(job.folder, job.identity, resume=True, shared=True)

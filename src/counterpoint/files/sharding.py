@@ -87,12 +87,10 @@ def shard_plan(
     donors: int | None = None,
 ) -> tuple[Plan, int]:
     """Return what a shard is made of, and the number of the shard that gives it donors."""
-    require_count("number", number, least=0)
     require_count("seed", seed, least=0)
-    if number >= len(shards) or (donors is not None and not 0 <= donors < len(shards)):
-        wrong, came = ("number", number) if number >= len(shards) else ("donors", donors)
-        raise ValueError(f"{wrong}: the dataset has the shards 0 to {len(shards) - 1}, got {came}.")
+    shards.require_number("number", number)
     second = donor_shard(seed, number, len(shards)) if donors is None else donors
+    shards.require_number("donors", second)
     own, first = shards.rows[number], shards.first(number)
     windows = wanted(shards, ratio) // augmenter.window
     made = windows * (first + own) // shards.total - windows * first // shards.total

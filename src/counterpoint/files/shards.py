@@ -16,6 +16,7 @@ from typing import Any
 
 from counterpoint.core.arrays import listed
 from counterpoint.core.funnel import Funnel
+from counterpoint.core.require import require_count
 from counterpoint.files import formats
 from counterpoint.files.foreign import named
 from counterpoint.files.output import Folder
@@ -55,6 +56,12 @@ class Shards:
     def first(self, number: int) -> int:
         """Return the number of a shard's first row, counted through all shards."""
         return sum(self.rows[:number])
+
+    def require_number(self, name: str, number: int) -> None:
+        """Raise unless there is a shard of that number."""
+        require_count(name, number, least=0)
+        if number >= len(self):
+            raise ValueError(f"{name}: the dataset has the shards 0 to {len(self) - 1}, got {number}.")
 
     def __len__(self) -> int:
         return len(self.files)
