@@ -93,7 +93,9 @@ def run(config: Config, place: Path, write: Write) -> None:
         line = [str(word) for word in (*command, *words)]
         start = time.perf_counter()
         driver = subprocess.Popen(line, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
-        seen, kills, refusals = [], 0, []
+        seen: list[tuple[float, int]] = []
+        refusals: list[Any] = []
+        kills = 0
         moments = _moments(config)
         while driver.poll() is None:
             now = time.perf_counter() - start

@@ -16,6 +16,7 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -64,6 +65,11 @@ class Pool:
             waiting.clear()
             for worker in crew:
                 worker.end()
+            for hand in hands:
+                if hand.is_alive():
+                    hand.join()
+            for worker in crew:
+                worker.close()
 
     def _work(self, worker: "_Worker", waiting: deque[int], put: Callable[[Any], None]) -> None:
         """Have one worker make whatever waits, until nothing does."""
@@ -109,7 +115,7 @@ class _Worker:
         except OSError:
             text = None
         if text is None:
-            code = process.wait()
+            code = _closed(process)
             self._process, self._told = None, False
             raise Died(f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}")
         kind, found = pickle.loads(text)  # noqa: S301
@@ -123,8 +129,13 @@ class _Worker:
             self._ended = True
             process = self._process
         if process is not None:
-            process.kill()
+            process.kill()  # the hand that waits for its answer then closes the pipes
             process.wait()
+
+    def close(self) -> None:
+        """Close the pipes of a process that has ended, when nobody waits for it any more."""
+        if self._process is not None:
+            _closed(self._process)
 
     def _started(self) -> subprocess.Popen[bytes]:
         """Return the process, which is started if there is none."""
@@ -140,6 +151,16 @@ class _Worker:
                     env={**os.environ, **ONE_THREAD},
                 )
             return self._process
+
+
+def _closed(process: subprocess.Popen[bytes]) -> int:
+    """Wait for the end of a process, close its pipes, and return how it ended."""
+    code = process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with suppress(OSError):  # something may wait in it for a reader that is gone
+                pipe.close()
+    return code
 
 
 def serve() -> None:
