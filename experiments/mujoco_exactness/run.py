@@ -41,7 +41,7 @@ class Config:
     """One run."""
 
     environment: str
-    transitions: int = 10_000
+    transitions: int = 5_000
     counterfactuals: int = 5_000
     epochs: int = 30
     seed: int = 0

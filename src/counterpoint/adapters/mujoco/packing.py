@@ -151,6 +151,7 @@ def fingerprint(model: Any) -> float:
             value = getattr(model, name)
             if isinstance(value, np.ndarray):
                 digest.update(name.encode() + value.tobytes())
-    for name in ("timestep", "gravity", "integrator", "solver", "iterations", "tolerance", "cone", "disableflags"):
-        digest.update(f"{name} {getattr(model.opt, name)}".encode())
+    for name in sorted(name for name in dir(model.opt) if not name.startswith("_")):
+        value = np.asarray(getattr(model.opt, name))
+        digest.update(name.encode() + value.astype(np.float64).tobytes())
     return float(int.from_bytes(digest.digest(), "big"))
