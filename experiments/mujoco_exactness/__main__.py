@@ -10,12 +10,13 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--environments", type=command.some_of(tuple(run.ENVIRONMENTS)), default=tuple(run.ENVIRONMENTS)
     )
+    parser.add_argument("--masks", type=command.some_of(run.MASKS), default=run.MASKS)
     given = parser.parse_args(arguments)
     folder = given.folder / given.preset
     if given.command == "report":
         report.write(folder)
         return
-    todo = {config.name: config for config in run.runs(given.preset, given.environments)}
+    todo = {config.name: config for config in run.runs(given.preset, given.environments, given.masks)}
     rows.run_all(run.work, todo, folder, processes=given.processes)
 
 

@@ -49,8 +49,9 @@ class Config:
 
     @property
     def name(self) -> str:
-        """The name of the run's file."""
-        return f"{self.environment}-{self.seed}"
+        """The name of the run's file; a run with some of the masks is named after the first of them."""
+        part = "" if self.masks == MASKS else "-" + "".join(filter(str.isalpha, self.masks[0]))
+        return f"{self.environment}-{self.seed}{part}"
 
 
 PRESETS = {
@@ -59,10 +60,10 @@ PRESETS = {
 }
 
 
-def runs(preset: str, environments: Iterable[str]) -> Iterator[Config]:
+def runs(preset: str, environments: Iterable[str], masks: tuple[str, ...] = MASKS) -> Iterator[Config]:
     """Yield the runs of a preset."""
     for environment in environments:
-        yield replace(PRESETS[preset], environment=environment)
+        yield replace(PRESETS[preset], environment=environment, masks=masks)
 
 
 class Scripted:

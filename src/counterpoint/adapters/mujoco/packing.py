@@ -64,7 +64,7 @@ class Packing:
     def pack(self, whole: Floats) -> Floats:
         """Return the recorded entries of a whole state, (W,) -> (width,)."""
         out, rest = self._left_out
-        if not np.array_equal(whole[out], rest):
+        if not (whole[out] == rest).all():
             entry = int(out[np.flatnonzero(whole[out] != rest)[0]])
             raise ValueError(
                 f"{_part_of(self.bodies.model, entry)}: the environment changes it, but did not while it was tried "

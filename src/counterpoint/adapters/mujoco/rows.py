@@ -21,9 +21,13 @@ UNKNOWN = -1.0  # instead of the digest, where ties were not recorded
 
 def noise_row(inside: Anatomy, packed: Floats, action: Floats, ties: Floats | None) -> Floats:
     """Return the noise columns of one row, (U,); ties come as `Contacts.words`."""
-    if ties is None:
-        return np.concatenate([packed, [inside.model, UNKNOWN], np.zeros(inside.tail - 2)])
-    return np.concatenate([packed, [inside.model, digest(packed, action)], ties])
+    width = len(packed)
+    row = np.zeros(width + inside.tail)
+    row[:width], row[width] = packed, inside.model
+    row[width + 1] = UNKNOWN if ties is None else digest(packed, action)
+    if ties is not None:
+        row[width + 2 :] = ties
+    return row
 
 
 def digest(packed: Floats, action: Floats) -> float:
