@@ -11,7 +11,7 @@ from counterpoint.adapters.mujoco.access import Access
 from counterpoint.adapters.mujoco.bodies import Bodies
 from counterpoint.adapters.mujoco.contacts import Contacts
 from counterpoint.adapters.mujoco.layout import Layout
-from counterpoint.adapters.mujoco.packing import WHOLE, owners, parts, whole_state
+from counterpoint.adapters.mujoco.packing import WHOLE, fingerprint, owners, parts, whole_state
 from counterpoint.core.arrays import Bools, Floats, Ints
 
 PLACES = 6  # states in which everything is tried
@@ -43,6 +43,7 @@ class Trial:
     wholes: Floats  # (P, groups + 1, W) whole states while those were seen, the untouched first
     moved: Bools  # (A, groups) which groups each action column moves
     reading: Bools  # (groups, groups) source and target: moved without a tie, by the environment's own code
+    remodels: bool  # whether a reset changes the model itself
     fresh: bool  # whether a step leaves nothing behind that is one substep old
 
     def rows(self) -> Floats:
@@ -70,7 +71,9 @@ def tried(env: Any, way: Access, bodies: Bodies, shape: Layout) -> Trial:
     chosen = states[STEPS::STEPS]
     seen = [list(_nudges(way, bodies, shape, state, rng)) for state in chosen]
     moved, reading = _steps(env, way, bodies, chosen, rng)
-    env.reset()
+    first = fingerprint(way.model)
+    env.reset(seed=1)
+    remodels = fingerprint(way.model) != first
     env.unwrapped.np_random = before
     return Trial(
         states=np.array(states),
@@ -80,6 +83,7 @@ def tried(env: Any, way: Access, bodies: Bodies, shape: Layout) -> Trial:
         wholes=np.array([[whole for _, whole in place] for place in seen]),
         moved=moved,
         reading=reading,
+        remodels=remodels,
         fresh=bool(fresh),
     )
 
