@@ -69,6 +69,28 @@ def test_where_nothing_else_can_be_swapped_they_crowd_out_no_one(rng):
     assert made.funnel.static == 300
 
 
+@pytest.mark.parametrize("most_graphs", [1024, 1])
+def test_sharing_pairs_share_something_that_moves(most_graphs, monkeypatch, rng):
+    """Arm and cup are apart in every tenth row only; a goal alone is no reason to pair two rows."""
+    monkeypatch.setattr("counterpoint.core.pairs.MOST_GRAPHS", most_graphs)
+    data = robot(200, rng)
+    data.state[:, 0] = np.arange(200) % 10
+
+    def mask(state, action):
+        tied = np.zeros((len(state), 5, 4), bool)
+        tied[:, range(4), range(4)] = tied[:, 4, 0] = True
+        tied[:, 0, 1] = state[:, 0] > 0
+        return tied
+
+    make = Augmenter(FACTORS, mask, first_column, pairs=500, pairing="sharing")
+    made = make(data, rng=rng)
+    assert made.funnel.trivial == 0
+    assert (data.state[np.concatenate([made.base, made.donor]), 0] == 0).all()
+    assert made.funnel.static <= 0.1 * made.funnel.accepted + 1
+    tied = Constant.edges(FACTORS, [("arm", "cup"), ("motor", "arm")])
+    assert Augmenter(FACTORS, tied, first_column, pairing="sharing").fill(data, 100, rng=rng).funnel.static == 100
+
+
 def test_too_high_a_wish_is_explained(rng):
     data = robot(12, rng)
     data.state[:, :4], data.next_state[:, :4], data.action[:] = 1.0, 2.0, 0.0

@@ -48,16 +48,18 @@ def uniform(groups: Ints, key: np.uint64) -> Pairs:
     return _numbered(order, np.stack([starts, lengths, starts, lengths], axis=1), False, key)
 
 
-def sharing(groups: Ints, labels: Ints, context: NodeSet, key: np.uint64) -> Pairs:
+def sharing(groups: Ints, labels: Ints, aside: NodeSet, key: np.uint64) -> Pairs:
     """Pair only rows of the same group whose graphs, overlaid, still have two components to exchange.
 
     Rows are classed by graph, and each two graphs are compared once. With more than ``MOST_GRAPHS``
-    different graphs, only the rows that no donor can help (one component) are left out.
+    different graphs, only the rows that no donor can help (one component) are left out. Components of nodes that
+    stand ``aside`` (N,), of context or of what never changes, do not count.
     """
     keyed = np.column_stack([groups, labels])
     graphs, graph = np.unique(_as_bytes(keyed), return_inverse=True)
     if len(graphs) > MOST_GRAPHS:
-        useful = np.flatnonzero((labels != 0).any(axis=1))
+        free = labels[:, ~aside]
+        useful = np.flatnonzero((free != free[:, :1]).any(axis=1))
         order, starts, lengths = _classes(groups[useful])
         return _numbered(useful[order], np.stack([starts, lengths, starts, lengths], axis=1), True, key)
     order, starts, lengths = _classes(graph)
@@ -66,7 +68,7 @@ def sharing(groups: Ints, labels: Ints, context: NodeSet, key: np.uint64) -> Pai
     for a, row in enumerate(first_row):
         others = first_row[a:]
         mine = np.repeat(labels[row][None], len(others), axis=0)
-        _, sizes = overlay(mine, labels[others], np.broadcast_to(context, mine.shape).copy())
+        _, sizes = overlay(mine, labels[others], np.broadcast_to(aside, mine.shape).copy())
         pairs.extend((a, a + int(b)) for b in np.flatnonzero((sizes > 1) & (groups[others] == groups[row])))
     one, other = np.array(pairs, np.int64).reshape(-1, 2).T
     return _numbered(order, np.stack([starts[one], lengths[one], starts[other], lengths[other]], axis=1), True, key)
