@@ -42,8 +42,13 @@ def run(given: argparse.Namespace) -> int:
 
 def drawing(world: str | None) -> Any:
     """Return the function that draws transitions of a world, if there is one."""
-    name = {"sprites": "draw_sprites", "pong": "draw_pong"}.get(world or "")
-    if name is None:
+    place = {
+        "sprites": ("draw", "draw_sprites"),
+        "pong": ("draw", "draw_pong"),
+        "two-arms": ("draw_arms", "draw_two_arms"),
+    }
+    if world not in place:
         return None
-    picture = getattr(importlib.import_module("counterpoint.worlds.draw"), name)
+    module, name = place[world]
+    picture = getattr(importlib.import_module(f"counterpoint.worlds.{module}"), name)
     return lambda state, action, mask: picture(state, action=action, mask=mask)
