@@ -2,8 +2,7 @@
 
 A model describes one time slice. Its nodes are the state and action factors at t and the state factors at t+1; each
 next factor has an equation ``f(v, u)`` of the values at t and of its own noise. A model is asked over a finite
-*domain*, a list of points (s, a), so everything is found by enumeration. Values map names of nodes to arrays, (B,) or
-(B, width).
+*domain*, a list of points (s, a), so all is found by enumeration. Values map names of nodes to arrays with B rows.
 """
 
 from collections.abc import Callable, Iterable, Mapping
