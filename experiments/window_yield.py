@@ -29,6 +29,7 @@ from experiments.exactness import no_reward
 
 WORLDS = ("Sprites", "Pong", "TwoArms", "FetchPush")
 PAIRINGS = ("uniform", "sharing")
+Cell = tuple[str, str, int]  # world, pairing, rows of a window
 
 
 @dataclass(frozen=True)
@@ -132,19 +133,12 @@ def report(folder: Path, docs: Path = pages.DOCS) -> None:
         raise SystemExit(f"{folder}: no finished runs. Start some with: python -m experiments.window_yield run")
     lengths = sorted({row["step"] for _, body in found for row in body})
     worlds = [world for world in WORLDS if any(head["config"]["world"] == world for head, _ in found)]
-    yields = {
-        (world, pairing, length): [
-            row["per_pair"]
-            for head, body in found
-            for row in body
-            if (head["config"]["world"], row["pairing"], row["step"]) == (world, pairing, length)
-        ]
-        for world in worlds
-        for pairing in PAIRINGS
-        for length in lengths
-    }
+    cells: dict[Cell, list[rows.Row]] = {}
+    for head, body in found:
+        for row in body:
+            cells.setdefault((head["config"]["world"], row["pairing"], row["step"]), []).append(row)
     lines = [
-        [world, pairing, *(pages.spread(yields[world, pairing, length], ".2g") for length in lengths)]
+        [world, pairing, *(_cell(cells.get((world, pairing, length), [])) for length in lengths)]
         for world in worlds
         for pairing in PAIRINGS
     ]
@@ -156,7 +150,7 @@ def report(folder: Path, docs: Path = pages.DOCS) -> None:
         f"{audited:,} accepted windows that were put back into the simulator, {wrong:,} were wrong. "
         f"{found[0][0]['machine']}, commits {commits}."
     )
-    _plot(yields, worlds, lengths, docs / "windows.png")
+    _plot(cells, worlds, lengths, docs / "windows.png")
     picture = "![Yield against the length of windows, one panel for each world](windows.png)"
     pages.fill(
         docs / "windows.md",
@@ -164,14 +158,21 @@ def report(folder: Path, docs: Path = pages.DOCS) -> None:
     )
 
 
-def _plot(yields: dict[tuple[str, str, int], list[float]], worlds: list[str], lengths: list[int], path: Path) -> None:
+def _cell(found: list[rows.Row]) -> str:
+    """Write the yield over seeds, and how many pairs there are if these are few."""
+    pairs = [row["pairs"] for row in found]
+    few = f" ({min(pairs):,} to {max(pairs):,} pairs)" if pairs and min(pairs) < PRESETS["laptop"].pairs else ""
+    return pages.spread([row["per_pair"] for row in found], ".2g") + few
+
+
+def _plot(cells: dict[Cell, list[rows.Row]], worlds: list[str], lengths: list[int], path: Path) -> None:
     plt = pages.plotting()
     figure, panels = plt.subplots(1, len(worlds), figsize=(3.0 * len(worlds), 3.0), sharey=True, layout="constrained")
     for panel, world in zip(np.atleast_1d(panels), worlds, strict=True):
         for pairing, mark in zip(PAIRINGS, ("o--", "s-"), strict=True):
-            means = [float(np.mean(yields[world, pairing, k] or [np.nan])) for k in lengths]
+            means = [np.mean([row["per_pair"] for row in cells.get((world, pairing, k), [])] or [0]) for k in lengths]
             shown = [(k, mean) for k, mean in zip(lengths, means, strict=True) if mean > 0]
-            panel.plot(*zip(*shown, strict=True), mark, label=pairing)
+            panel.plot([k for k, _ in shown], [mean for _, mean in shown], mark, label=pairing)
         panel.set(title=world, xlabel="rows of a window", xscale="log", yscale="log")
         panel.set_xticks(lengths, [str(k) for k in lengths], minor=False)
         panel.minorticks_off()
