@@ -54,6 +54,7 @@ PRESETS = {
     "laptop": Config(""),
 }
 SEEDS = {"smoke": (0,), "laptop": (0, 1, 2)}
+ENOUGH = 1_000  # pairs behind a point of the plot
 FETCH_ROWS, FETCH_AUDITED = 4_000, 30  # a robot takes its time
 
 
@@ -170,8 +171,12 @@ def _plot(cells: dict[Cell, list[rows.Row]], worlds: list[str], lengths: list[in
     figure, panels = plt.subplots(1, len(worlds), figsize=(3.0 * len(worlds), 3.0), sharey=True, layout="constrained")
     for panel, world in zip(np.atleast_1d(panels), worlds, strict=True):
         for pairing, mark in zip(PAIRINGS, ("o--", "s-"), strict=True):
-            means = [np.mean([row["per_pair"] for row in cells.get((world, pairing, k), [])] or [0]) for k in lengths]
-            shown = [(k, mean) for k, mean in zip(lengths, means, strict=True) if mean > 0]
+            shown = []
+            for length in lengths:
+                found = cells.get((world, pairing, length), [])
+                mean = np.mean([row["per_pair"] for row in found] or [0])
+                if mean > 0 and sum(row["pairs"] for row in found) >= ENOUGH:
+                    shown.append((length, mean))
             panel.plot([k for k, _ in shown], [mean for _, mean in shown], mark, label=pairing)
         panel.set(title=world, xlabel="rows of a window", xscale="log", yscale="log")
         panel.set_xticks(lengths, [str(k) for k in lengths], minor=False)
