@@ -198,7 +198,7 @@ def test_pairs_agree_on_the_context(rng):
 
 def test_derived_columns_are_recomputed(rng):
     def step(state, action, noise=None):
-        moved = state[:, :2] + np.hstack([action, np.zeros_like(action)])
+        moved = state[:, :2] + np.hstack([action, np.full_like(action, 0.25)])
         return np.column_stack([moved, moved[:, 1] - moved[:, 0]])
 
     factors = Factorization({"hand": (0,), "cup": (1,)}, {"motor": (0,)}, derived=(2,))
@@ -219,6 +219,17 @@ def test_repeats_do_not_count(rng):
         state[:, :2] = 1.0  # every row agrees on the first factor, so each swap only repeats a row
     mask = Constant.identity(factors)
     assert swap_quality(mask, mask, data, factors, step=lambda s, a: s, rng=rng).accepted == 0.0
+
+
+def test_swaps_of_what_never_changes_do_not_count(rng):
+    """A mask that ties all that moves together accepts goals alone, and that is no yield."""
+    factors = make_factors(3, 0)
+    data = make_data(factors, 60, rng)
+    data.next_state[:, 4:] = data.state[:, 4:]  # s2 is a goal
+    tied, free = Constant.edges(factors, [("s0", "s1")]), Constant.identity(factors)
+    options = {"rng": rng, "step": lambda s, a: s, "pairs": 500}
+    assert swap_quality(tied, free, data, factors, **options).accepted == 0.0
+    assert 0.5 < swap_quality(free, free, data, factors, **options).accepted < 0.8  # four of six unions
 
 
 def test_mistakes_are_explained(rng):
