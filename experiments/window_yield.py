@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from experiments import command, pages, rows
 from experiments.exactness import no_reward
 
 WORLDS = ("Sprites", "Pong", "TwoArms", "FetchPush")
-PAIRINGS = ("uniform", "sharing")
+PAIRINGS: tuple[Literal["uniform", "sharing"], ...] = ("uniform", "sharing")
 Cell = tuple[str, str, int]  # world, pairing, rows of a window
 
 
@@ -54,7 +54,7 @@ PRESETS = {
     "laptop": Config(""),
 }
 SEEDS = {"smoke": (0,), "laptop": (0, 1, 2)}
-ENOUGH = 1_000  # pairs behind a point of the plot
+ENOUGH = 0.1  # share of the pairs asked for that must be behind a point of the plot
 FETCH_ROWS, FETCH_AUDITED = 4_000, 30  # a robot takes its time
 
 
@@ -168,6 +168,7 @@ def _cell(found: list[rows.Row]) -> str:
 
 def _plot(cells: dict[Cell, list[rows.Row]], worlds: list[str], lengths: list[int], path: Path) -> None:
     plt = pages.plotting()
+    most = max(row["pairs"] for found in cells.values() for row in found)
     figure, panels = plt.subplots(1, len(worlds), figsize=(3.0 * len(worlds), 3.0), sharey=True, layout="constrained")
     for panel, world in zip(np.atleast_1d(panels), worlds, strict=True):
         for pairing, mark in zip(PAIRINGS, ("o--", "s-"), strict=True):
@@ -175,7 +176,7 @@ def _plot(cells: dict[Cell, list[rows.Row]], worlds: list[str], lengths: list[in
             for length in lengths:
                 found = cells.get((world, pairing, length), [])
                 mean = np.mean([row["per_pair"] for row in found] or [0])
-                if mean > 0 and sum(row["pairs"] for row in found) >= ENOUGH:
+                if mean > 0 and np.mean([row["pairs"] for row in found]) >= ENOUGH * most:
                     shown.append((length, mean))
             panel.plot([k for k, _ in shown], [mean for _, mean in shown], mark, label=pairing)
         panel.set(title=world, xlabel="rows of a window", xscale="log", yscale="log")
