@@ -161,3 +161,22 @@ def test_a_goal_that_is_the_same_in_both_parents_is_not_swapped(rng):
     made = Augmenter(FACTORS, Constant.identity(FACTORS), first_column).fill(data, 100, rng=rng)
     assert made.funnel.static == 0
     assert isinstance(made.transitions, Transitions)
+
+
+@pytest.mark.parametrize("window", [1, 3])
+def test_counterfactuals_say_which_are_static(window, rng):
+    data = robot(60, rng).replace(episode=np.repeat(np.arange(6), 10), step=np.tile(np.arange(10), 6))
+    make = Augmenter(FACTORS, HashedMask(FACTORS, 0.02), first_column, static_share=0.4, window=window)
+    made = make.fill(data, 80, rng=rng)
+    assert np.array_equal(made.static_nodes, STATIC)
+    assert len(made.static) == 80
+    assert made.static.sum() == made.funnel.static
+    assert np.array_equal(made.static, swaps_only_static(made.windows.swapped, STATIC))
+    others = made.funnel.accepted - made.funnel.static
+    assert made.funnel.acceptance == others / (others + made.funnel.rejected)  # the others alone
+    part = next(make.stream(data, 80, rng=rng))
+    assert np.array_equal(part.static_nodes, STATIC)
+    moving = make_data(FACTORS, 60, rng)
+    plain = Augmenter(FACTORS, HashedMask(FACTORS, 0.02), first_column).fill(moving, 20, rng=rng)
+    assert plain.static_nodes is None
+    assert not plain.static.any()
