@@ -3,10 +3,10 @@
 import numpy as np
 
 from counterpoint.core.arrays import Array, Bools, Floats
-from counterpoint.worlds.draw import COURT, INK, LINE, MARGIN, Canvas, Colour, Edge, Point, bodies, dark
+from counterpoint.worlds.draw import COURT, INK, LINE, MARGIN, XY, Canvas, Colour, Edge, bodies, dark
 from counterpoint.worlds.two_arms import REACH
 
-SHOULDERS: tuple[Point, Point] = ((0.0, 0.5), (1.0, 0.5))
+SHOULDERS: tuple[XY, XY] = ((0.0, 0.5), (1.0, 0.5))
 ARM, HAND, PUSH = 0.035, 0.05, 0.12  # width of an arm, radius of a hand, length of a motor's full push
 GREY = (0.45, 0.5, 0.55)
 
@@ -39,7 +39,7 @@ def draw_two_arms(
     """
     hands = bodies(state, 2)
     paint = _paint(GREY if colour is None else colour)
-    nodes: list[Point] = [(float(x), float(y)) for x, y in hands[:, :2]]
+    nodes: list[XY] = [(float(x), float(y)) for x, y in hands[:, :2]]
     canvas = Canvas((-MARGIN, -MARGIN), (1 + MARGIN, 1 + MARGIN), size)
     canvas.box((0.5, 0.5), 0.5, 0.5, COURT, LINE)
     if goal is not None:
