@@ -7,21 +7,28 @@ The description (TOML) says which columns are which factors, and names mask and 
 one. Functions that it names are run; --dry-run lists them, and what would be made, and runs none. The output holds the
 real rows, then counterfactuals, each row with its provenance. The same arguments give the same bytes. An interrupted
 job leaves no output, only what it has accepted so far in FILE.parts: the same command with --resume goes on from there.
+
+A folder of files is a dataset, and each of its files is a shard:
+  counterpoint augment data/ robot.toml --ratio 3 --out more/ --workers 2
+
+Shards are augmented one by one: in processes of this machine, on Ray, or by commands that you run yourself. The bytes
+are the same. more/manifest.json lists shards, seeds, funnels and checksums; `report` and `audit` take the folder.
 """
 
 import argparse
+import os
 from pathlib import Path
 from typing import Any
 
-from counterpoint.command_line import arguments
+from counterpoint.command_line import arguments, shards
 from counterpoint.core.augment import Augmenter
 from counterpoint.description import Description
 from counterpoint.description.building import settings_of
-from counterpoint.files import FORMATS, augment, report, scan
+from counterpoint.files import FORMATS, augment, check_task, report, scan
 from counterpoint.files.apart import require_apart
 from counterpoint.files.augmentation import Plan
 from counterpoint.files.formats import chosen
-from counterpoint.files.jobs import check_task, planned
+from counterpoint.files.jobs import planned
 from counterpoint.files.output import require_free
 from counterpoint.files.scanning import Scan
 from counterpoint.progress import ProgressBar
@@ -35,7 +42,7 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
     amount = verb.add_mutually_exclusive_group(required=True)
     amount.add_argument("--ratio", type=float, help="counterfactuals per real row, such as 3")
     amount.add_argument("--size", type=int, help="rows of the output, real ones included")
-    arguments.add_output(verb, "a .parquet, .npz or .hdf5 file, minari:ID or lerobot:FOLDER")
+    arguments.add_output(verb, "a .parquet, .npz or .hdf5 file, minari:ID or lerobot:FOLDER; or a folder for a folder")
     verb.add_argument("--format", choices=sorted(FORMATS), help="where a suffix has two formats (.hdf5): which one")
     verb.add_argument(
         "--window",
@@ -50,12 +57,15 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--trust-reward", action="store_true", help="do not check reward and terminal functions against the real rows"
     )
+    shards.add_arguments(verb)
 
 
 def run(given: argparse.Namespace) -> int:
-    """Augment a file."""
+    """Augment a file, or a folder of files."""
     source = arguments.opened(given)
     description = arguments.described(given.description, source)
+    if shards.meant(given, source):
+        return shards.run(given, source, description, _window(given))
     kind = chosen(given.out, given.format)
     outputs = {"the output": kind.place(given.out)}
     if given.report is not None:
@@ -83,7 +93,9 @@ def run(given: argparse.Namespace) -> int:
 
 def go_on(given: argparse.Namespace) -> str:
     """Say how to go on after the job was stopped."""
-    if chosen(given.out, given.format).parts(given.out).is_dir():
+    if Path(os.path.normpath(given.out) + ".parts").is_dir() or (
+        not os.path.isdir(given.data) and chosen(given.out, given.format).parts(given.out).is_dir()
+    ):
         return "The same command with --resume continues it."
     return "Run the same command again."
 
@@ -92,8 +104,8 @@ def _check(given: argparse.Namespace, source: Scan, description: Description, au
     """Ask reward and terminal functions about real rows, unless they are learned and so not exact."""
     if given.trust_reward:
         return
-    learned = [section for section in ("reward", "terminal") if section in description.files]
-    check_task(source, augmenter, reward="reward" not in learned, terminal="terminal" not in learned)
+    checked = shards.checked(given, description)
+    check_task(source, augmenter, reward="reward" in checked, terminal="terminal" in checked)
 
 
 def _window(given: argparse.Namespace) -> dict[str, Any]:
