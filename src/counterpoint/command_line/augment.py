@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from counterpoint.command_line import arguments, shards
-from counterpoint.command_line.progress import bar
 from counterpoint.core.augment import Augmenter
 from counterpoint.description import Description
 from counterpoint.description.building import settings_of
@@ -32,6 +31,7 @@ from counterpoint.files.formats import chosen
 from counterpoint.files.jobs import carry_out, planned
 from counterpoint.files.output import require_free
 from counterpoint.files.sampling import task_check
+from counterpoint.progress import ProgressBar
 from counterpoint.user_code import sources
 
 
@@ -53,7 +53,7 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--seed", type=int, default=0, help="the seed of all randomness (0)")
     verb.add_argument("--report", metavar="PAGE", help="also write a report, an HTML page")
     verb.add_argument("--resume", action="store_true", help="continue an interrupted job")
-    verb.add_argument("--dry-run", action="store_true", help="say what would be run and made; run nothing")
+    verb.add_argument("--dry-run", action="store_true", help="print what would be run and written, and stop there")
     verb.add_argument(
         "--trust-reward", action="store_true", help="do not check reward and terminal functions against the real rows"
     )
@@ -83,9 +83,9 @@ def run(given: argparse.Namespace) -> int:
         require_free(Path(given.report), force=given.force)
     names = shards.checked(given, description)
     how: dict[str, Any] = {"format": given.format, "resume": given.resume, "force": given.force}
-    with bar("augment", plan.size) as show:
+    with ProgressBar("augment", plan.size, "rows") as bar:
         check = task_check(augmenter, names) if names else None
-        done = carry_out(plan, given.out, progress=show, check=check, **how)
+        done = carry_out(plan, given.out, progress=bar.reach, check=check, **how)
     print(done)
     if given.report is not None:
         print(f"\nreport: {report(scan(given.out), augmenter, given.report, force=given.force)}")

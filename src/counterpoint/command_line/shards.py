@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from counterpoint.command_line import arguments
-from counterpoint.command_line.progress import bar
 from counterpoint.core.augment import Augmenter
 from counterpoint.description import Description
 from counterpoint.files import FORMATS, Pool, Scan, ShardJob, Shards, augment_shards, report, scan, shards_of
 from counterpoint.files.output import require_free
 from counterpoint.files.shard_jobs import Engine, augment_one
 from counterpoint.files.sharding import donor_shard, wanted
+from counterpoint.progress import ProgressBar
 
 OPTIONS = ("workers", "engine", "address", "shard")
 
@@ -82,8 +82,9 @@ def run(given: argparse.Namespace, source: Scan, description: Description, setti
         return 0
     if given.report is not None:
         require_free(Path(given.report), force=given.force)
-    with bar("augment", shards.total + wanted(shards, ratio)) as show:
-        found = augment_shards(job, engine=_engine(given), resume=given.resume, force=given.force, progress=show)
+    with ProgressBar("augment", shards.total + wanted(shards, ratio), "rows") as bar:
+        how: dict[str, Any] = {"resume": given.resume, "force": given.force, "progress": bar.reach}
+        found = augment_shards(job, engine=_engine(given), **how)
     print(found)
     if given.report is not None:
         page = report(scan(job.out), make(), given.report, force=given.force)

@@ -89,7 +89,7 @@ class JobFolder:
         self._new = JOB not in there
         if JOB in there and not resume and not force:
             raise FileProblem(
-                f"{self.folder}: there is an unfinished job. Go on with --resume, or start over with --force."
+                f"{self.folder}: there is an unfinished job. Continue with --resume, or start over with --force."
             )
         if JOB in there and resume:
             require_same(self.folder, self._job)
@@ -119,7 +119,7 @@ def require_same(folder: Path, job: Mapping[str, Any]) -> None:
     unknown = [key for key, value in job.items() if isinstance(value, dict) and "unknown" in value]
     if unknown:
         raise FileProblem(
-            f"{folder}: nobody can tell whether {listed(unknown)} changed since, because it holds "
+            f"{folder}: it is impossible to tell whether {listed(unknown)} changed since, because it holds "
             f"{listed([job[key]['unknown'] for key in unknown])}. Start over with --force."
         )
 

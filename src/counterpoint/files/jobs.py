@@ -26,9 +26,10 @@ from counterpoint.files.ledger import JobLedger
 from counterpoint.files.notes import noted_static, noted_window, whole_windows
 from counterpoint.files.output import require_free
 from counterpoint.files.recording import FileProblem
-from counterpoint.files.sampling import Progress, chosen_rows
+from counterpoint.files.sampling import chosen_rows
 from counterpoint.files.scanning import Scan
 from counterpoint.files.writing import writer
+from counterpoint.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def augment(  # noqa: PLR0913
     format: str | None = None,  # noqa: A002
     resume: bool = False,
     force: bool = False,
-    progress: Progress = None,
+    progress: Progress | None = None,
 ) -> Augmented:
     """Add counterfactual transitions to a file, in bounded memory.
 
@@ -108,7 +109,7 @@ def carry_out(
     format: str | None = None,  # noqa: A002
     resume: bool = False,
     force: bool = False,
-    progress: Progress = None,
+    progress: Progress | None = None,
     check: Check | None = None,
 ) -> Augmented:
     """Do what is planned; arguments as for `augment`. ``check`` is given real rows before anything is made of them."""
@@ -137,7 +138,7 @@ def planned(
     """Check the arguments of `augment`, and return what it would make."""
     scan = source if isinstance(source, Scan) else look(os.fspath(source), None)
     if (size is None) == (ratio is None):
-        raise ValueError("size: give it or ratio, and only one of them.")
+        raise ValueError("size and ratio: give exactly one of them.")
     if ratio is not None:
         if not 0 < ratio < float("inf"):
             raise ValueError(f"ratio: expected a positive number, got {ratio}.")
@@ -162,7 +163,7 @@ def audit(
     atol: float = 1e-6,
     rows: int | None = None,
     real: bool = False,
-    progress: Progress = None,
+    progress: Progress | None = None,
 ) -> Audit:
     """Put the counterfactuals of a file back into a simulator, chunk by chunk, and compare.
 

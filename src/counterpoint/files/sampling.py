@@ -13,8 +13,7 @@ from counterpoint.files.formats import look
 from counterpoint.files.notes import numbers
 from counterpoint.files.recording import FileProblem, Recording, joined
 from counterpoint.files.scanning import ROWS, Scan
-
-Progress = Callable[[int], object] | None
+from counterpoint.progress import Progress
 
 
 def sample(source: str | os.PathLike[str] | Scan, rows: int) -> Recording:
@@ -34,7 +33,7 @@ def sample(source: str | os.PathLike[str] | Scan, rows: int) -> Recording:
 
 
 def chosen_rows(
-    scan: Scan, rows: int | None, window: int = 1, *, real: bool | None = None, progress: Progress = None
+    scan: Scan, rows: int | None, window: int = 1, *, real: bool | None = None, progress: Progress | None = None
 ) -> Iterator[Recording]:
     """Yield rows of a file, chunk by chunk, and not more than so many.
 

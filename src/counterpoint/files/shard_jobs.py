@@ -28,9 +28,10 @@ from counterpoint.files.manifest import ENTRY, Shard, read_manifest, remember, r
 from counterpoint.files.output import exists, problem
 from counterpoint.files.pool import Pool
 from counterpoint.files.recording import FileProblem
-from counterpoint.files.sampling import Progress, task_check
+from counterpoint.files.sampling import task_check
 from counterpoint.files.sharding import shard_plan, wanted, write_shard
 from counterpoint.files.shards import MANIFEST, Shards
+from counterpoint.progress import Progress
 
 
 class Engine(Protocol):
@@ -127,7 +128,7 @@ def augment_shards(
     engine: Engine | None = None,
     resume: bool = False,
     force: bool = False,
-    progress: Progress = None,
+    progress: Progress | None = None,
 ) -> Augmented:
     """Add counterfactual transitions to every shard of a dataset.
 
