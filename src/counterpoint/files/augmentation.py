@@ -26,7 +26,7 @@ from counterpoint.files.scanning import Scan
 from counterpoint.files.writing import Writer, behind
 
 Check = Callable[[Transitions], None]
-CHUNK_BYTES = 256 * 2**20  # of real rows that are held in memory
+CHUNK_BYTES = 128 * 2**20  # of real rows that are held in memory
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from counterpoint.core.funnel import Funnel
 from counterpoint.core.require import require_count
 from counterpoint.files import fingerprints
 from counterpoint.files.apart import require_apart
-from counterpoint.files.augmentation import Plan, augmented, head_of, written
+from counterpoint.files.augmentation import Check, Plan, augmented, head_of, written
 from counterpoint.files.episodes import SINGLE_TRANSITIONS
 from counterpoint.files.formats import chosen, look
 from counterpoint.files.gathering import gathered
@@ -99,6 +99,20 @@ def augment(  # noqa: PLR0913
         (9, 18)
     """
     plan = planned(source, augmenter, out, size=size, ratio=ratio, seed=seed, format=format)
+    return carry_out(plan, out, format=format, resume=resume, force=force, progress=progress)
+
+
+def carry_out(
+    plan: Plan,
+    out: str | os.PathLike[str],
+    *,
+    format: str | None = None,  # noqa: A002
+    resume: bool = False,
+    force: bool = False,
+    progress: Progress | None = None,
+    check: Check | None = None,
+) -> Augmented:
+    """Do what is planned; arguments as for `augment`. ``check`` is given real rows before anything is made of them."""
     name, kind = os.fspath(out), chosen(out, format)
     kind.require_free(name, force=force)
     head = head_of(plan, plan.source.path, plan.source.rows)
@@ -107,7 +121,7 @@ def augment(  # noqa: PLR0913
         JobLedger(folder, _job(plan), resume=resume, force=force) as ledger,
         writer(name, head, format=format, force=force, folder=folder) as file,
     ):
-        funnel = written(augmented(plan, ledger), file, progress)
+        funnel = written(augmented(plan, ledger, check), file, progress)
     return Augmented(name, plan.source.rows, plan.size - plan.source.rows, funnel)
 
 

@@ -86,6 +86,8 @@ class JobLedger(JobFolder):
         provenance = Provenance.concat(*(each.provenance for each in made))
         funnel = np.array(astuple(sum((each.funnel for each in made), Funnel())), np.int64)
         arrays: dict[str, Array] = {**vars(provenance), "funnel": funnel}
+        if max(provenance.base.max(initial=0), provenance.donor.max(initial=0)) < 2**31:
+            arrays |= {name: arrays[name].astype(np.int32) for name in ("base", "donor")}  # half the bytes
         place = self._place(self._chunk)
         with output(place, force=True) as file:
             np.savez(file, allow_pickle=False, **arrays, checksum=np.array(self._checksum(place.name, arrays)))
@@ -99,7 +101,8 @@ class JobLedger(JobFolder):
             if set(found) != {"base", "donor", "swapped", "funnel"} or checksum != self._checksum(place.name, found):
                 return None
             funnel = Funnel(*map(int, found.pop("funnel")))
-            provenance = Provenance(**found)
+            wide = {name: found[name].astype(np.int64) for name in ("base", "donor") if found[name].dtype.kind == "i"}
+            provenance = Provenance(**{**found, **wide})
             provenance.require_parents(rows, factors)
         except (OSError, ValueError, TypeError, KeyError, OverflowError):
             return None
