@@ -18,8 +18,8 @@ from counterpoint.command_line.proposal import proposal
 from counterpoint.core.factors import Factorization
 from counterpoint.files import Scan
 from counterpoint.files.apart import require_apart
-from counterpoint.files.augmentation import noted_window
 from counterpoint.files.contents import Contents, contents
+from counterpoint.files.notes import noted_window
 from counterpoint.files.output import output
 from counterpoint.progress import ProgressBar
 
