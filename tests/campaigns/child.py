@@ -30,8 +30,8 @@ def main():
         try:
             found = READERS[words["kind"]](words["path"])
             if words.get("first"):
-                expected[words["kind"]] = found
-            answer = "same" if found == expected[words["kind"]] else "different"
+                expected[words["path"]] = found
+            answer = "same" if found == expected[words["path"]] else "different"
         except Refused as error:
             answer = f"refused {error}"
         except BaseException:

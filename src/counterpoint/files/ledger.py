@@ -63,7 +63,7 @@ class JobLedger:
         except BaseException as error:
             with self._stack:
                 if self._new:
-                    shutil.rmtree(folder, ignore_errors=True)
+                    self._remove()
             if isinstance(error, OSError):
                 raise problem(folder, error) from error
             raise
@@ -146,7 +146,14 @@ class JobLedger:
         """Remove the folder of a job that is done or has not got anywhere; keep the entries of any other."""
         with self._stack:
             if kind is None or not any(self.folder.glob("*.npz")):
-                shutil.rmtree(self.folder, ignore_errors=True)
+                self._remove()
+
+    def _remove(self) -> None:
+        """Remove the folder; what says that it is a job's goes last, for the next one to find if this one is killed."""
+        for entry in sorted(self.folder.iterdir(), key=lambda entry: (entry.name == OWNER, entry.name == JOB)):
+            with suppress(OSError):
+                entry.unlink()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _place(self, piece: int) -> Path:
         return self.folder / f"{piece:06d}-{self._next.get(piece, 0):06d}.npz"
