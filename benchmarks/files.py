@@ -40,7 +40,7 @@ import sys, time
 import pyarrow.parquet as pq
 print(time.time() - float(sys.argv[1]), time.process_time())
 from counterpoint.adapters.parquet import OPTIONS
-from counterpoint.files.writing import PIECE_ROWS
+from counterpoint.files.writing import CHUNK_ROWS
 
 def timed(function):
     start, cpu = time.perf_counter(), time.process_time()
@@ -50,7 +50,7 @@ def timed(function):
 
 timed(lambda: pq.read_table("data.parquet"))
 table = pq.read_table("out.parquet")
-timed(lambda: pq.write_table(table, "copy.parquet", row_group_size=PIECE_ROWS, **OPTIONS))
+timed(lambda: pq.write_table(table, "copy.parquet", row_group_size=CHUNK_ROWS, **OPTIONS))
 """
 INSPECT = """
 import time

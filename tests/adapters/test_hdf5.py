@@ -56,8 +56,8 @@ class TestD4rl:
         assert not data.terminated.any()
         assert came.head.notes == {"dropped": 3}
         for rows in (1, 2, 3, 99):
-            pieces = [piece.transitions.next_state for piece in files.pieces(path, rows)]
-            np.testing.assert_array_equal(np.concatenate(pieces), data.next_state)
+            chunks = [chunk.transitions.next_state for chunk in files.chunks(path, rows)]
+            np.testing.assert_array_equal(np.concatenate(chunks), data.next_state)
 
     def test_with_next_observations_every_row_counts(self, path, rng):
         arrays = steps(rng, [0, 0, 1, 0], [0, 1, 0, 0])
@@ -117,7 +117,7 @@ class TestD4rl:
         assert files.scan(path).rows == 0
 
     def test_written_files_mark_where_trajectories_end(self, path, rng, monkeypatch):
-        monkeypatch.setattr("counterpoint.files.writing.PIECE_ROWS", 3)
+        monkeypatch.setattr("counterpoint.files.writing.CHUNK_ROWS", 3)
         recording = make_recording(rng, (5, 4, 1), full=False)
         recording.transitions.terminated[:] = np.arange(10) == 8
         files.write(path, recording)

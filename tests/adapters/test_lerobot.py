@@ -109,7 +109,7 @@ def test_it_is_converted_from_and_to_others(out, data, tmp_path, capsys):
     assert same(files.read(tmp_path / out), files.Recording.of(data))
 
 
-def test_episodes_are_contiguous_whatever_the_pieces(data, tmp_path):
+def test_episodes_are_contiguous_whatever_the_chunks(data, tmp_path):
     with files.writer(f"lerobot:{tmp_path}/set", files.Head(WORLD.factors)) as out:
         for start in range(0, 300, 7):
             out.append(data[start : start + 7])

@@ -64,7 +64,7 @@ def load():
 
     for name in ("command_line", *HEAVY):
         importlib.import_module(f"counterpoint.{name}")
-    engine.CHUNK_BYTES, ledger.SECONDS, writing.PIECE_ROWS = 0, 0, 100
+    engine.CHUNK_BYTES, ledger.SECONDS, writing.CHUNK_ROWS = 0, 0, 100
     specimens.counterfactuals(np.random.default_rng(3))
 
 

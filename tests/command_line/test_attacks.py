@@ -215,7 +215,7 @@ class TestWhatRuns:
             "        which imports helpers.py",
             "runs    [reward] sprite_functions:reward in sprite_functions.py",
             "        which imports helpers.py",
-            "writes  out.parquet: 300 real transitions and 900 counterfactuals, made in pieces of 300 rows (1 in all)",
+            "writes  out.parquet: 300 real transitions and 900 counterfactuals, made in chunks of 300 rows (1 in all)",
             "writes  page.html: the report",
             "nothing was run or written",
         ]

@@ -154,13 +154,13 @@ class TestAugment:
             assert_same(other, found[0])
             assert other.head == found[0].head
 
-    def test_a_file_larger_than_memory_is_cut_into_pieces(self, data, monkeypatch, capsys):
-        monkeypatch.setattr(augmentation, "PIECE_BYTES", 20_000)
+    def test_a_file_larger_than_memory_is_cut_into_chunks(self, data, monkeypatch, capsys):
+        monkeypatch.setattr(augmentation, "CHUNK_BYTES", 20_000)
         assert augment(capsys, "--size", 1001)[0] == 0
         found = files.read("out.parquet")
         swapped = found.provenance.swapped.any(axis=1)
         augmenter = Augmenter(WORLD.factors, WORLD.mask, Place(4))
-        rows = augmentation.Plan(files.scan("data.parquet"), augmenter, 1001).piece_rows
+        rows = augmentation.Plan(files.scan("data.parquet"), augmenter, 1001).chunk_rows
         assert len(found) == 1001
         assert 1 < 300 // rows < 300
         np.testing.assert_array_equal(found.transitions.state[~swapped], data.state)

@@ -142,7 +142,7 @@ import sys
 import numpy as np
 from counterpoint import files
 import counterpoint.files.writing as writing
-writing.PIECE_ROWS = 2
+writing.CHUNK_ROWS = 2
 recording = files.read({path!r})
 with files.writer({path!r}, format={kind!r}, force=True) as out:
     out.append(recording)

@@ -76,7 +76,7 @@ def batches(path: Path, rows: int, names: list[str]) -> Iterator[Any]:
 
 @contextmanager
 def sink(file: Output, like: Recording, head: Callable[[], Head]) -> Iterator[Callable[[Recording], object]]:
-    """Write each piece as a row group."""
+    """Write each chunk as a row group."""
     columns = like.columns()
     layout: dict[str, Any] = {
         "nodes": columns["swapped"].shape[1] if "swapped" in columns else 0,
@@ -85,7 +85,7 @@ def sink(file: Output, like: Recording, head: Callable[[], Head]) -> Iterator[Ca
     fields = [pa.field(name, array.type, nullable=False) for name, array in _arrow(like)]
     schema = pa.schema(fields, metadata={KEY: head_to_json(like.head, **layout)})
     with pq.ParquetWriter(file, schema, **OPTIONS) as out:
-        yield lambda piece: out.write_table(pa.Table.from_arrays([a for _, a in _arrow(piece)], schema=schema))
+        yield lambda chunk: out.write_table(pa.Table.from_arrays([a for _, a in _arrow(chunk)], schema=schema))
         out.add_key_value_metadata({KEY: head_to_json(head(), **layout)})
 
 

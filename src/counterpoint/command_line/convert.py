@@ -25,7 +25,7 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Convert a file, in pieces."""
+    """Convert a file, in chunks."""
     source = arguments.opened(given)
     place = chosen(given.out, given.format).place(given.out)
     require_apart({"the output": place}, arguments.inputs(source))
@@ -33,8 +33,8 @@ def run(given: argparse.Namespace) -> int:
         bar("convert", source.rows) as show,
         writer(given.out, source.head, format=given.format, force=given.force) as out,
     ):
-        for piece in source.pieces():
-            out.append(piece)
+        for chunk in source.chunks():
+            out.append(chunk)
             show(out.rows)
     print(f"{given.out}: {source.rows:,} transitions from {given.data}")
     return 0

@@ -77,8 +77,8 @@ def judge_by(step: Any, source: Scan) -> None:
     """Let a simulator repeat real rows of the file before its first verdict."""
     if not hasattr(step, "replay"):
         return
-    piece = next(source.pieces(REAL))
-    real = piece.transitions if piece.provenance is None else piece.transitions[~piece.provenance.swapped.any(axis=1)]
+    chunk = next(source.chunks(REAL))
+    real = chunk.transitions if chunk.provenance is None else chunk.transitions[~chunk.provenance.swapped.any(axis=1)]
     step.real, step.sample = (real if len(real) else None), REAL
     step.replayed = step.replay(step.real)
     print(f"real rows: {step.replayed}")

@@ -3,7 +3,7 @@
 Example:
   counterpoint inspect demos.hdf5 --propose robot.toml
 
-Shows shapes, ranges, NaN, episodes, terminals, and which factor owns which columns. The file is read once, in pieces,
+Shows shapes, ranges, NaN, episodes, terminals, and which factor owns which columns. The file is read once, in chunks,
 and no function of yours is run. The proposal has one factor for each named part of the observations; mask and reward
 are yours to fill in.
 """

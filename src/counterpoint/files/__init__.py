@@ -1,7 +1,7 @@
 """Files of transitions: one way to read them all, one way to write them all.
 
 Each format says for itself how it is recognised, read and written (`counterpoint.files.formats`). All else is common:
-checks, pieces, errors, and that an output is either complete or not there.
+checks, chunks, errors, and that an output is either complete or not there.
 
 Example:
     >>> import tempfile
@@ -44,9 +44,9 @@ __all__ = [
     "audit",
     "augment",
     "check_task",
+    "chunks",
     "factors_from_json",
     "factors_to_json",
-    "pieces",
     "read",
     "report",
     "scan",
@@ -74,9 +74,9 @@ def read(path: str | os.PathLike[str], *, keys: Iterable[str] | None = None) -> 
     return scan(path, keys=keys).read()
 
 
-def pieces(path: str | os.PathLike[str], rows: int = ROWS, *, keys: Iterable[str] | None = None) -> Iterator[Recording]:
+def chunks(path: str | os.PathLike[str], rows: int = ROWS, *, keys: Iterable[str] | None = None) -> Iterator[Recording]:
     """Iterate over a file ``rows`` rows at a time; arguments and errors are those of `scan`."""
-    return scan(path, keys=keys).pieces(rows)
+    return scan(path, keys=keys).chunks(rows)
 
 
 def write(

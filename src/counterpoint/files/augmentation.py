@@ -1,45 +1,47 @@
-"""Augmenting a file of any size: real rows and counterfactuals, piece by piece, in bounded memory.
+"""Augmenting a file of any size: real rows and counterfactuals, chunk by chunk, in bounded memory.
 
-A file that fits into one piece is augmented as a whole. A larger one is cut into equal pieces, and rows are paired
-within their piece; shuffle a file first if its order means something.
+A file that fits into one chunk is augmented as a whole. A larger one is cut into equal chunks, and rows are paired
+within their chunk; shuffle a file first if its order means something.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from counterpoint.core import windows
+from counterpoint.core.arrays import Ints, NodeSet
 from counterpoint.core.augment import Augmenter, Counterfactuals
-from counterpoint.core.engine import Funnel
 from counterpoint.core.factors import Factorization
+from counterpoint.core.funnel import Funnel
 from counterpoint.core.provenance import Provenance
 from counterpoint.core.require import require_count
+from counterpoint.core.static import static_nodes
 from counterpoint.core.transitions import Transitions
 from counterpoint.files.recording import FileProblem, Head, Recording, joined
 from counterpoint.files.scanning import Scan
 
-PIECE_BYTES = 256 * 2**20  # of real rows that are held in memory
+CHUNK_BYTES = 256 * 2**20  # of real rows that are held in memory
 
 
 @dataclass(frozen=True, eq=False)
 class Accepted:
-    """Counterfactuals of one piece without their columns: what it takes to make them again without the mask."""
+    """Counterfactuals of one chunk without their columns: what it takes to make them again without the mask."""
 
-    provenance: Provenance  # rows of the piece
+    provenance: Provenance  # rows of the chunk
     funnel: Funnel
 
 
 class Ledger(Protocol):
     """Remembers what was accepted, so that an interrupted job can go on."""
 
-    def finished(self, piece: int, rows: int, factors: Factorization) -> Iterator[Accepted]:
-        """Iterate over what was accepted before of a piece with so many rows, in order."""
+    def finished(self, chunk: int, rows: int, factors: Factorization) -> Iterator[Accepted]:
+        """Iterate over what was accepted before of a chunk with so many rows, in order."""
         ...
 
-    def add(self, piece: int, made: Accepted) -> None:
+    def add(self, chunk: int, made: Accepted) -> None:
         """Remember what was accepted now."""
         ...
 
@@ -51,7 +53,7 @@ class NoLedger:
         """Nothing was accepted before."""
         return iter(())
 
-    def add(self, piece: int, made: Accepted) -> None:
+    def add(self, chunk: int, made: Accepted) -> None:
         """Forget it."""
 
 
@@ -65,14 +67,16 @@ class Plan:
         size: rows of the result, the real ones included; counterfactual windows are made as a whole, so what does
             not fill one is left out.
         seed: of all randomness.
-        piece_rows: how many real rows to hold in memory; by default as many as ``PIECE_BYTES`` have room for.
+        chunk_rows: how many real rows to hold in memory; by default as many as ``CHUNK_BYTES`` have room for.
+        unbroken: the rows of an episode must follow each other, so that all real rows come first.
     """
 
     source: Scan
     augmenter: Augmenter
     size: int
     seed: int = 0
-    piece_rows: int = 0
+    chunk_rows: int = 0
+    unbroken: bool = False
 
     def __post_init__(self) -> None:
         require_count("size", self.size)
@@ -88,17 +92,17 @@ class Plan:
                 f"size: a window alone has {window} rows, and you asked for {self.size - rows} more. Ask for more."
             )
         object.__setattr__(self, "size", self.size - (self.size - rows) % window)
-        first = next(self.source.pieces(1))
+        first = next(self.source.chunks(1))
         self.augmenter.factors.require_widths(first.transitions.state.shape[1], first.transitions.action.shape[1])
-        if not self.piece_rows:
+        if not self.chunk_rows:
             width = max(1, sum(array.nbytes for array in first.columns().values()))
-            pieces = -(-rows * width // PIECE_BYTES)
-            object.__setattr__(self, "piece_rows", -(-rows // pieces))
+            chunks = -(-rows * width // CHUNK_BYTES)
+            object.__setattr__(self, "chunk_rows", -(-rows // chunks))
         self._require_possible()
 
     def _require_possible(self) -> None:
         """Raise at once if there are not enough pairs of rows for so many counterfactuals."""
-        rows, nodes = min(self.piece_rows, self.source.rows), len(self.augmenter.factors.names)
+        rows, nodes = min(self.chunk_rows, self.source.rows), len(self.augmenter.factors.names)
         unions = min(self.augmenter.samples_per_pair, 2 ** min(nodes, 63) - 2)
         most = rows * (rows - 1) * max(0, unions)
         wanted = self.made_before(rows)
@@ -109,7 +113,7 @@ class Plan:
             )
 
     def made_before(self, row: int) -> int:
-        """Return how many counterfactuals (rows or windows) come before a row of the source; pieces get their share."""
+        """Return how many counterfactuals (rows or windows) come before a row of the source; chunks get their share."""
         return (self.size - self.source.rows) // self.augmenter.window * row // self.source.rows
 
     @cached_property
@@ -122,18 +126,27 @@ class Plan:
 def augmented(plan: Plan, ledger: Ledger | None = None) -> Iterator[tuple[Recording, Funnel]]:
     """Yield the rows of the augmented file one run after another, with what became of the proposals behind each.
 
-    Of each piece the real rows come first: their own base and donor, with nothing swapped. They keep their episodes
-    and steps. A counterfactual, row or window, is an episode of its own, with a number beyond those of the real ones.
+    Of each chunk (in an unbroken file, of all) the real rows come first: their own base and donor, with nothing
+    swapped. They keep their episodes and steps. A counterfactual, row or window, is an episode of its own, with a
+    number beyond those of the real ones.
 
     Args:
         plan: what to make.
         ledger: what is accepted is remembered there, and what it remembers is not searched for again.
     """
     factors, start, episode = plan.augmenter.factors, 0, plan.first_episode
-    for number, piece in enumerate(plan.source.pieces(plan.piece_rows)):
-        real = _fitting(piece.transitions, factors)
+    first = plan.unbroken and plan.chunk_rows < plan.source.rows
+    if first:
+        for chunk in _real(plan):
+            yield chunk, Funnel()
+    for number, chunk in enumerate(_real(plan)):
+        if not first:
+            yield chunk, Funnel()
+        real = chunk.transitions
         data = real if plan.augmenter.window > 1 else real.replace(episode=None, step=None)
-        yield Recording(real, piece.head, Provenance.real(len(data), factors, first=start)), Funnel()
+        still = static_nodes(data, factors)
+        static = [name for name, same in zip(factors.names, still, strict=True) if same]
+        head = replace(chunk.head, notes={**chunk.head.notes, "static": static})
         size = plan.made_before(start + len(data)) - plan.made_before(start)
         for made in _made(plan, number, data, size, ledger or NoLedger()) if size else ():
             rows = made.transitions
@@ -141,8 +154,17 @@ def augmented(plan: Plan, ledger: Ledger | None = None) -> Iterator[tuple[Record
                 numbered = windows.numbered(rows, made.window, episode)
                 rows = numbered if made.window > 1 or real.step is not None else numbered.replace(step=None)
                 episode += len(rows) // made.window
-            yield Recording(rows, piece.head, made.provenance.shifted(start)), made.funnel
+            yield Recording(rows, head, made.provenance.shifted(start)), made.funnel
         start += len(data)
+
+
+def _real(plan: Plan) -> Iterator[Recording]:
+    """Iterate over the real rows in chunks, each row its own base and donor."""
+    factors, start = plan.augmenter.factors, 0
+    for chunk in plan.source.chunks(plan.chunk_rows):
+        real = _fitting(chunk.transitions, factors)
+        yield Recording(real, chunk.head, Provenance.real(len(real), factors, first=start))
+        start += len(real)
 
 
 def _fitting(data: Transitions, factors: Factorization) -> Transitions:
@@ -153,16 +175,21 @@ def _fitting(data: Transitions, factors: Factorization) -> Transitions:
     return data.replace(**{name: None if array is None else array.astype(np.int64) for name, array in numbers.items()})
 
 
-def _made(plan: Plan, piece: int, data: Transitions, size: int, ledger: Ledger) -> Iterator[Counterfactuals]:
-    """Yield the counterfactuals of a piece: those in the ledger, then new ones."""
+def _made(plan: Plan, chunk: int, data: Transitions, size: int, ledger: Ledger) -> Iterator[Counterfactuals]:
+    """Yield the counterfactuals of a chunk: those in the ledger, then new ones."""
     augmenter, funnel = plan.augmenter, Funnel()
-    for old in ledger.finished(piece, len(data), augmenter.factors):
+    for old in ledger.finished(chunk, len(data), augmenter.factors):
         funnel += old.funnel
         yield Counterfactuals(augmenter.rebuild(data, old.provenance), old.provenance, old.funnel, augmenter.window)
     if funnel.accepted < size:
-        for made in augmenter.stream(data, size, rng=np.random.default_rng([plan.seed, piece]), after=funnel):
-            ledger.add(piece, Accepted(made.provenance, made.funnel))
+        for made in augmenter.stream(data, size, rng=np.random.default_rng([plan.seed, chunk]), after=funnel):
+            ledger.add(chunk, Accepted(made.provenance, made.funnel))
             yield made
+
+
+def carried(head: Head) -> dict[str, Any]:
+    """Return what formats note about a source and want to know of what is made from it: the robot, not the rows."""
+    return {name: head.notes[name] for name in ("env_args", "fps", "task", "robot_type") if name in head.notes}
 
 
 def noted_window(head: Head) -> int:
@@ -171,11 +198,25 @@ def noted_window(head: Head) -> int:
     return noted if type(noted) is int and noted > 1 else 1
 
 
-def whole_windows(pieces: Iterable[Recording], window: int) -> Iterator[Recording]:
-    """Yield rows that come in pieces anew, so that no window is cut."""
+def noted_static(head: Head) -> NodeSet | None:
+    """Return which nodes never change, as a file's header says; None if it does not say."""
+    noted, factors = head.notes.get("static"), head.factors
+    if factors is None or not isinstance(noted, list) or not set(map(str, noted)) <= set(factors.names):
+        return None
+    return factors.nodes(*map(str, noted))
+
+
+def numbers(rows: Recording, first: int, window: int) -> Ints:
+    """Number rows from ``first`` on, so that the rows of a counterfactual window have the same number."""
+    episode = rows.transitions.episode
+    return first + np.arange(len(rows)) if window == 1 or episode is None else episode
+
+
+def whole_windows(chunks: Iterable[Recording], window: int) -> Iterator[Recording]:
+    """Yield rows that come in chunks anew, so that no window is cut."""
     waiting: list[Recording] = []
-    for piece in pieces:
-        rows = joined([*waiting, piece])
+    for chunk in chunks:
+        rows = joined([*waiting, chunk])
         whole = len(rows) - len(rows) % window
         waiting = [rows[whole:].copy()] if whole < len(rows) else []
         if whole:

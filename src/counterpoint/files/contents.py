@@ -103,7 +103,7 @@ def _span(values: Array) -> Span:
 
 
 class _Runs:
-    """Counts the rows of each episode, which may go on in the next piece."""
+    """Counts the rows of each episode, which may go on in the next chunk."""
 
     def __init__(self) -> None:
         self._lengths: list[Ints] = []

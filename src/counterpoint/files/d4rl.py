@@ -43,7 +43,7 @@ class Layout:
     extra: tuple[str, ...] = ()  # columns that only files of ours have
     dropped: int = 0
 
-    def pieces(self, rows: int) -> Iterator[Columns]:
+    def chunks(self, rows: int) -> Iterator[Columns]:
         """Iterate over the columns of so many transitions at a time."""
         for start in range(0, len(self.rows), rows):
             taken = self.rows[start : start + rows]

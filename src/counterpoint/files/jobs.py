@@ -14,11 +14,11 @@ from counterpoint.checks import Audit, check_reward_fn, check_terminal_fn
 from counterpoint.checks import audit as audit_rows
 from counterpoint.core.arrays import Array
 from counterpoint.core.augment import Augmenter, Counterfactuals
-from counterpoint.core.engine import Funnel
+from counterpoint.core.funnel import Funnel
 from counterpoint.core.require import require_count
-from counterpoint.files import fingerprints, header
+from counterpoint.files import augmentation, fingerprints, header
 from counterpoint.files.apart import require_apart
-from counterpoint.files.augmentation import Plan, augmented, noted_window, whole_windows
+from counterpoint.files.augmentation import Plan
 from counterpoint.files.episodes import SINGLE_TRANSITIONS
 from counterpoint.files.formats import chosen, look
 from counterpoint.files.gathering import gathered
@@ -53,6 +53,7 @@ def augment(  # noqa: PLR0913
     size: int | None = None,
     ratio: float | None = None,
     seed: int = 0,
+    format: str | None = None,  # noqa: A002
     resume: bool = False,
     force: bool = False,
     progress: Progress = None,
@@ -69,6 +70,8 @@ def augment(  # noqa: PLR0913
         size: rows of the output, real ones included. Give this or ``ratio``.
         ratio: counterfactuals for each real row.
         seed: of all randomness.
+        format: ``robomimic`` for that layout of ``.hdf5``. It holds whole episodes, and so does Minari; for these, make
+            windows (``Augmenter(window=16)``), each of which becomes an episode.
         resume: go on with the same job where it was interrupted. It refuses if data, arguments or code changed since.
         force: replace an output that exists, and start over if there is an unfinished job.
         progress: called with the number of rows written so far, now and then.
@@ -92,25 +95,26 @@ def augment(  # noqa: PLR0913
         >>> done.real, done.counterfactuals
         (9, 18)
     """
-    plan = planned(source, augmenter, out, size=size, ratio=ratio, seed=seed)
-    name = os.fspath(out)
-    require_free(Path(name), force=force)
-    notes = {"seed": seed, "keys": plan.source.observation_keys}
+    plan = planned(source, augmenter, out, size=size, ratio=ratio, seed=seed, format=format)
+    name, kind = os.fspath(out), chosen(out, format)
+    kind.require_free(name, force=force)
+    notes = {**augmentation.carried(plan.source.head), "seed": seed, "keys": plan.source.observation_keys}
     if augmenter.window > 1:
         notes["window"] = augmenter.window
     head = Head(augmenter.factors, plan.source.path, notes=notes, source_rows=plan.source.rows)
-    folder, funnel = Path(name + ".parts"), Funnel()
+    folder, funnel, static = kind.parts(name), Funnel(), set(augmenter.factors.names)
     with (
         JobLedger(folder, _job(plan), resume=resume, force=force) as ledger,
-        writer(name, head, force=force, folder=folder) as file,
+        writer(name, head, format=format, force=force, folder=folder) as file,
     ):
         with behind(file.append) as put:
-            for recording, new in augmented(plan, ledger):
+            for recording, new in augmentation.augmented(plan, ledger):
                 put(recording)
                 funnel += new
+                static &= set(recording.head.notes.get("static", static))
                 if progress is not None:
                     progress(file.rows)
-        file.notes["funnel"] = asdict(funnel)
+        file.notes.update(funnel=asdict(funnel), static=[name for name in augmenter.factors.names if name in static])
     return Augmented(name, plan.source.rows, plan.size - plan.source.rows, funnel)
 
 
@@ -122,6 +126,7 @@ def planned(
     size: int | None = None,
     ratio: float | None = None,
     seed: int = 0,
+    format: str | None = None,  # noqa: A002
 ) -> Plan:
     """Check the arguments of `augment`, and return what it would make."""
     scan = source if isinstance(source, Scan) else look(os.fspath(source), None)
@@ -131,11 +136,12 @@ def planned(
         if not 0 < ratio < float("inf"):
             raise ValueError(f"ratio: expected a positive number, got {ratio}.")
         size = scan.rows + round(ratio * scan.rows)
-    if chosen(out).whole_episodes:
-        raise FileProblem(f"{os.fspath(out)}: {SINGLE_TRANSITIONS}")
-    require_apart({"the output": Path(out)}, {"the data": place_of(scan)})
+    kind, name = chosen(out, format), os.fspath(out)
+    if kind.whole_episodes and augmenter.window == 1:
+        raise FileProblem(f"{name}: {SINGLE_TRANSITIONS}")
+    require_apart({"the output": kind.place(name)}, {"the data": place_of(scan)})
     assert size is not None  # noqa: S101
-    return Plan(scan, augmenter, size, seed)
+    return Plan(scan, augmenter, size, seed, unbroken=kind.unbroken)
 
 
 def place_of(scan: Scan) -> Path:
@@ -152,7 +158,7 @@ def audit(
     real: bool = False,
     progress: Progress = None,
 ) -> Audit:
-    """Put the counterfactuals of a file back into a simulator, piece by piece, and compare.
+    """Put the counterfactuals of a file back into a simulator, chunk by chunk, and compare.
 
     Args:
         source: an augmented file, or what `scan` returned. In a file without provenance all rows are looked at.
@@ -168,10 +174,10 @@ def audit(
     scan = source if isinstance(source, Scan) else look(os.fspath(source), None)
     if rows is not None:
         require_count("rows", rows)
-    window, found = 1 if real else noted_window(scan.head), None
-    for data in whole_windows(_chosen_rows(scan, rows, window, real=real, progress=progress), window):
+    window, found = 1 if real else augmentation.noted_window(scan.head), None
+    for data in augmentation.whole_windows(_chosen_rows(scan, rows, window, real=real, progress=progress), window):
         made = (
-            Counterfactuals(data.transitions, data.provenance, Funnel(), window)
+            Counterfactuals(data.transitions, data.provenance, Funnel(), window, augmentation.noted_static(scan.head))
             if data.provenance
             else data.transitions
         )
@@ -243,8 +249,8 @@ def check_task(
         CheckFailed: naming the worst row.
     """
     scan = source if isinstance(source, Scan) else look(os.fspath(source), None)
-    for piece in _chosen_rows(scan, ROWS, real=True, progress=None):
-        data = piece.transitions
+    for chunk in _chosen_rows(scan, ROWS, real=True, progress=None):
+        data = chunk.transitions
         if reward:
             scale = float(np.abs(data.reward).max(initial=0.0))
             check_reward_fn(augmenter.reward_fn, data, atol=1e-5 + 1e-4 * scale)
@@ -255,20 +261,15 @@ def check_task(
 def _chosen_rows(
     scan: Scan, rows: int | None, window: int = 1, *, real: bool, progress: Progress
 ) -> Iterator[Recording]:
-    """Yield the counterfactuals of a file, or its real rows, piece by piece, and not more than so many."""
+    """Yield the counterfactuals of a file, or its real rows, chunk by chunk, and not more than so many."""
     start, every = 0, 1 if rows is None else max(1, -(-scan.rows // rows))
-    for piece in scan.pieces(ROWS):
-        order = (
-            start + np.arange(len(piece))
-            if window == 1 or piece.transitions.episode is None
-            else piece.transitions.episode
-        )
-        wanted = order % every == 0
-        if piece.provenance is not None:
-            wanted &= piece.provenance.swapped.any(axis=1) != real
-        start += len(piece)
+    for chunk in scan.chunks(ROWS):
+        wanted = augmentation.numbers(chunk, start, window) % every == 0
+        if chunk.provenance is not None:
+            wanted &= chunk.provenance.swapped.any(axis=1) != real
+        start += len(chunk)
         if wanted.any():
-            yield piece[wanted]
+            yield chunk[wanted]
         if progress is not None:
             progress(start)
 
@@ -283,7 +284,7 @@ def _job(plan: Plan) -> dict[str, Any]:
         "seed": plan.seed,
         "keys": plan.source.keys,
         "size": plan.size,
-        "piece_rows": plan.piece_rows,
+        "chunk_rows": plan.chunk_rows,
         "data": [plan.source.path, plan.source.rows, fingerprints.of_file(place_of(plan.source))],
         **{name: _known(part) for name, part in parts.items()},
     }

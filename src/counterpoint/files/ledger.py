@@ -54,7 +54,7 @@ class JobLedger:
         self.folder, self._job = folder, json.loads(json.dumps(job))
         self._digest = hashlib.blake2b(json.dumps(self._job, sort_keys=True).encode(), digest_size=16).hexdigest()
         self._waiting: list[Accepted] = []
-        self._piece, self._since = 0, time.monotonic()
+        self._chunk, self._since = 0, time.monotonic()
         self._next: dict[int, int] = {}
         self._stack, self._new = ExitStack(), False
         try:
@@ -87,8 +87,9 @@ class JobLedger:
 
     def _begin(self, *, resume: bool, force: bool) -> None:
         """Take over the folder: go on with the job in it, or start a new one."""
-        there = {entry.name for entry in self.folder.iterdir()}
-        if JOB not in there and any(not name.startswith(".") and name != OWNER for name in there):
+        entries = list(os.scandir(self.folder))
+        there, plain = {entry.name for entry in entries}, all(entry.is_file(follow_symlinks=False) for entry in entries)
+        if not plain or (JOB not in there and any(not name.startswith(".") and name != OWNER for name in there)):
             raise FileProblem(f"{self.folder}: this is in the way, and it is not the folder of a job. Move it.")
         self._new = JOB not in there
         if JOB in there and not resume and not force:
@@ -106,28 +107,28 @@ class JobLedger:
             with output(self.folder / JOB, force=True) as file:
                 file.write(json.dumps(self._job).encode())
 
-    def finished(self, piece: int, rows: int, factors: Factorization) -> Iterator[Accepted]:
-        """Iterate over the entries of a piece, up to the first that is missing or not right.
+    def finished(self, chunk: int, rows: int, factors: Factorization) -> Iterator[Accepted]:
+        """Iterate over the entries of a chunk, up to the first that is missing or not right.
 
         Those behind it are removed: what comes in its place may end elsewhere.
 
         Args:
-            piece: its number.
+            chunk: its number.
             rows: how many real rows it has.
             factors: whose nodes were swapped.
         """
-        while (found := self._read(piece, rows, factors)) is not None:
-            self._next[piece] = self._next.get(piece, 0) + 1
+        while (found := self._read(chunk, rows, factors)) is not None:
+            self._next[chunk] = self._next.get(chunk, 0) + 1
             yield found
-        for late in self.folder.glob(f"{piece:06d}-*.npz"):
-            if late.name >= self._place(piece).name:
+        for late in self.folder.glob(f"{chunk:06d}-*.npz"):
+            if late.name >= self._place(chunk).name:
                 late.unlink()
 
-    def add(self, piece: int, made: Accepted) -> None:
+    def add(self, chunk: int, made: Accepted) -> None:
         """Remember what was accepted; it is on the disk a second later at most."""
-        if piece != self._piece:
+        if chunk != self._chunk:
             self.flush()
-            self._piece = piece
+            self._chunk = chunk
         self._waiting.append(made)
         if time.monotonic() - self._since >= SECONDS:
             self.flush()
@@ -136,7 +137,7 @@ class JobLedger:
         """Write what waits as one entry."""
         if self._waiting:
             self._write(self._waiting)
-            self._next[self._piece] = self._next.get(self._piece, 0) + 1
+            self._next[self._chunk] = self._next.get(self._chunk, 0) + 1
         self._waiting, self._since = [], time.monotonic()
 
     def __enter__(self) -> Self:
@@ -155,20 +156,20 @@ class JobLedger:
                 entry.unlink()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _place(self, piece: int) -> Path:
-        return self.folder / f"{piece:06d}-{self._next.get(piece, 0):06d}.npz"
+    def _place(self, chunk: int) -> Path:
+        return self.folder / f"{chunk:06d}-{self._next.get(chunk, 0):06d}.npz"
 
     def _write(self, made: list[Accepted]) -> None:
         provenance = Provenance.concat(*(each.provenance for each in made))
         funnel = np.array(astuple(sum((each.funnel for each in made), Funnel())), np.int64)
         arrays: dict[str, Array] = {**vars(provenance), "funnel": funnel}
-        place = self._place(self._piece)
+        place = self._place(self._chunk)
         with output(place, force=True) as file:
             np.savez(file, allow_pickle=False, **arrays, checksum=np.array(self._checksum(place.name, arrays)))
 
-    def _read(self, piece: int, rows: int, factors: Factorization) -> Accepted | None:
-        """Read the next entry of a piece; None if it is not there or not right."""
-        place = self._place(piece)
+    def _read(self, chunk: int, rows: int, factors: Factorization) -> Accepted | None:
+        """Read the next entry of a chunk; None if it is not there or not right."""
+        place = self._place(chunk)
         try:
             found = read_arrays(place)
             checksum = str(found.pop("checksum").item())

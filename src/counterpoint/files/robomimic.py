@@ -42,7 +42,7 @@ class Layout:
         """Return the number of transitions."""
         return sum(max(0, self._length(demo) - (not self.paired)) for demo in self.demos)
 
-    def pieces(self) -> Iterator[Columns]:
+    def chunks(self) -> Iterator[Columns]:
         """Iterate over the columns of each demonstration."""
         for demo in self.demos:
             length = self._length(demo) - (not self.paired)

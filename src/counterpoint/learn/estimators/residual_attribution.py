@@ -202,7 +202,7 @@ class Attribution(nn.Module):
     def evidence(self, batch: ScaledBatch, surprise: float) -> Evidence:
         """Return a batch with its anomalies and the places ahead."""
         ahead, odd = [], []
-        for some in batch.batches(_ROWS):
+        for some in batch.chunks(_ROWS):
             seen, change = self.nodes.see(some), self.nodes.change(some)
             usual, found = self.move("full", seen)[1], []
             for level in self.levels:

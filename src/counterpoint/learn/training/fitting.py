@@ -188,8 +188,8 @@ class _Run:
         generator = torch.Generator().manual_seed(self.validation_seed)
         rows = self.task.validation
         with torch.no_grad():
-            batches = rows.batches(_VALIDATION_ROWS)
-            return sum(self.validate(batch, generator).item() * len(batch) for batch in batches) / len(rows)
+            chunks = rows.chunks(_VALIDATION_ROWS)
+            return sum(self.validate(chunk, generator).item() * len(chunk) for chunk in chunks) / len(rows)
 
     def _record(self, train: float, validation: float) -> None:
         if not (math.isfinite(train) and math.isfinite(validation)):
