@@ -10,13 +10,12 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 
-from counterpoint.command_line import audit, augment, convert, demo, fit_mask, inspect, report, score_mask
 from counterpoint.command_line.stopping import Stopped, Watch
 
-VERBS = (inspect, augment, report, audit, fit_mask, score_mask, convert, demo)
+VERBS = ("inspect", "augment", "report", "audit", "fit-mask", "score-mask", "convert", "demo")
 EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError)  # what the library explains in words
 PACKAGE = str(Path(__file__).parents[1])
 
@@ -30,8 +29,8 @@ def parser() -> argparse.ArgumentParser:
     )
     whole.add_argument("--version", action="version", version=metadata.version("counterpoint-rl"))
     verbs = whole.add_subparsers(metavar="VERB", required=True)
-    for module in VERBS:
-        name = module.__name__.rpartition(".")[2].replace("_", "-")
+    for name in VERBS:
+        module = import_module(f"counterpoint.command_line.{name.replace('-', '_')}")
         about, _, rest = (module.__doc__ or "").partition("\n")
         verb = verbs.add_parser(
             name,

@@ -7,12 +7,12 @@ there. So a signal that comes in the middle of such a write waits a moment.
 import signal
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import TypeAlias
 
-from counterpoint.files import output
-
 MOMENT = 0.01  # seconds
+OUTPUT = str(Path(__file__).parents[1] / "files" / "output.py")  # not imported: signals are watched for before that
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 Handler: TypeAlias = Callable[[int, FrameType | None], object] | signal.Handlers
 
@@ -61,14 +61,16 @@ class Watch:
         return 128 + (self.signal or signal.SIGINT)
 
     def _set(self, handler: Handler) -> None:
+        """Set the handler of signals that are not ignored, as those of a job in the background may be."""
         for number in SIGNALS if self._mine else ():
-            signal.signal(number, handler)
+            if self._before[number] is not signal.SIG_IGN:
+                signal.signal(number, handler)
 
 
 def _writing(frame: FrameType | None) -> bool:
     """Say whether a write into an output is under way."""
     while frame is not None:
-        if frame.f_code.co_filename == output.__file__:
+        if frame.f_code.co_filename == OUTPUT:
             return True
         frame = frame.f_back
     return False
