@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 120  # for a job; then it is killed, which counts as a failure
+SECONDS = 600  # for a job, on a machine that has other things to do; then it is killed, which counts as a failure
 STEPS = "steps: "
 HEAVY = ("adapters.parquet", "adapters.hdf5", "adapters.minari", "adapters.lerobot", "learn", "report", "worlds")
 

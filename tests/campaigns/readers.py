@@ -87,9 +87,10 @@ def read_buffer(path):
 
 def contents(buffer):
     found = (value for value in vars(buffer).values() if isinstance(value, np.ndarray | dict))
-    arrays = [array for value in found for array in (value.values() if isinstance(value, dict) else [value])]
+    every = [array for value in found for array in (value.values() if isinstance(value, dict) else [value])]
+    arrays = [array for array in every if isinstance(array, np.ndarray) and not array.dtype.hasobject]
     made = buffer.counterfactual_transitions().columns() if len(buffer.counterfactual.ring) else ()
-    return digest([np.asarray(array).tobytes() for array in arrays], [a.tobytes() for _, a in made], buffer.pos)
+    return digest([array.tobytes() for array in arrays], [a.tobytes() for _, a in made], buffer.pos)
 
 
 def read_ledger(path):

@@ -64,7 +64,8 @@ class Format:
     def place(self, name: str) -> Path:
         """Return where the data of that name is, or would be."""
         if self.prefix and name.startswith(self.prefix):
-            return Path(self.function("locate")(name.removeprefix(self.prefix)))
+            with named(name):
+                return Path(self.function("locate")(name.removeprefix(self.prefix)))
         return Path(name)
 
     def require_free(self, name: str, *, force: bool) -> None:
@@ -94,8 +95,7 @@ class Format:
     @contextmanager
     def output(self, name: str, *, force: bool, folder: Path | None = None) -> Iterator[Output | Folder]:
         """Open a file to write into, or a folder to fill, which gets its name when it is complete."""
-        with named(name):
-            place = self.place(name)
+        place = self.place(name)
         if self.suffixes:
             with output(place, force=force, folder=folder) as file:
                 yield file
