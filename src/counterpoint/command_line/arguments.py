@@ -134,7 +134,7 @@ def step_of(given: argparse.Namespace) -> Any:
     robot = simulator(given)
     simulated = world(given) if robot is None else None
     if (simulated is not None or robot is not None) and given.simulator is not None:
-        raise ValueError("--simulator: give it, or --world, or --environment, not two of them.")
+        raise ValueError("--simulator, --world and --environment: give only one of them.")
     if robot is not None:
         return robot
     return simulated.step if simulated is not None else given.simulator and imported(given.simulator)

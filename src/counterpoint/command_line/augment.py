@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from counterpoint.command_line import arguments
-from counterpoint.command_line.progress import bar
 from counterpoint.core.augment import Augmenter
 from counterpoint.description import Description
 from counterpoint.description.building import settings_of
@@ -25,6 +24,7 @@ from counterpoint.files.formats import chosen
 from counterpoint.files.jobs import check_task, planned
 from counterpoint.files.output import require_free
 from counterpoint.files.scanning import Scan
+from counterpoint.progress import ProgressBar
 from counterpoint.user_code import sources
 
 
@@ -46,7 +46,7 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--seed", type=int, default=0, help="the seed of all randomness (0)")
     verb.add_argument("--report", metavar="PAGE", help="also write a report, an HTML page")
     verb.add_argument("--resume", action="store_true", help="continue an interrupted job")
-    verb.add_argument("--dry-run", action="store_true", help="say what would be run and made; run nothing")
+    verb.add_argument("--dry-run", action="store_true", help="print what would be run and written, and stop there")
     verb.add_argument(
         "--trust-reward", action="store_true", help="do not check reward and terminal functions against the real rows"
     )
@@ -72,8 +72,9 @@ def run(given: argparse.Namespace) -> int:
     if given.report is not None:
         require_free(Path(given.report), force=given.force)
     _check(given, source, description, augmenter)
-    with bar("augment", plan.size) as show:
-        done = augment(source, augmenter, given.out, resume=given.resume, force=given.force, progress=show, **amount)
+    with ProgressBar("augment", plan.size, "rows") as bar:
+        options = {"resume": given.resume, "force": given.force, "progress": bar.reach}
+        done = augment(source, augmenter, given.out, **options, **amount)
     print(done)
     if given.report is not None:
         print(f"\nreport: {report(scan(given.out), augmenter, given.report, force=given.force)}")

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from counterpoint.command_line import arguments
-from counterpoint.command_line.progress import stage
 from counterpoint.files.apart import require_apart
 from counterpoint.files.output import require_free
+from counterpoint.progress import announce
 
 RECOMMENDED = "ResidualAttribution"
 
@@ -54,7 +54,7 @@ def run(given: argparse.Namespace) -> int:
     description = arguments.described(given.description, source)
     require_apart({"the output": Path(given.out)}, arguments.inputs(source, description))
     factors, data = description.factors, source.read().transitions
-    terminal = stage(f"fit-mask: {kind.__name__}, {len(data):,} rows")
+    terminal = announce(f"fit-mask: {kind.__name__}, {len(data):,} rows")
     fitted = estimator.fit(data, factors, rng=np.random.default_rng(given.seed), progress=terminal)
     require_free(Path(given.out), force=given.force)
     fitted.save(given.out)

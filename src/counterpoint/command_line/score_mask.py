@@ -70,7 +70,7 @@ def _truth(given: argparse.Namespace, data: Transitions, factors: Factorization)
     world = arguments.world(given)
     if world is not None:
         if given.labels is not None:
-            raise ValueError("--labels: give them or --world, not both.")
+            raise ValueError("--labels and --world: give one of them, not both.")
         return np.asarray(world.mask(data.state, data.action, data.noise))
     if given.labels is None:
         return None

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from counterpoint.core.coda import derived, mixed, require_derived
-from counterpoint.core.counterfactuals import Counterfactuals, Output
+from counterpoint.core.counterfactuals import AcceptedRows, Counterfactuals
 from counterpoint.core.engine import Chunk, Funnel, Recipe, Sources, chunks
 from counterpoint.core.factors import Factorization
 from counterpoint.core.graphs import Uniform, UnionPolicy
@@ -94,7 +94,7 @@ class Augmenter:
         sources, pairs, key = self._start(data, rng)
         every = chunks(sources, pairs, key, Funnel(), most_pairs=self.pairs, most_rows=np.iinfo(np.int64).max)
         made = [chunk.accepted() for chunk in every]
-        out = Output(data, self.factors, sum(chunk.funnel.accepted for chunk in made), self.window)
+        out = AcceptedRows(data, self.factors, sum(chunk.funnel.accepted for chunk in made), self.window)
         for chunk in made:
             out.append(chunk)
         return out.counterfactuals(self._relabelled)
@@ -120,7 +120,7 @@ class Augmenter:
         """
         require_count("size", size)
         require_data(data, self.factors)
-        out = Output(data, self.factors, size, self.window)
+        out = AcceptedRows(data, self.factors, size, self.window)
         for chunk in self._chunks(data, size, rng, Funnel()):
             out.append(chunk)
             if progress is not None:

@@ -27,8 +27,7 @@ from counterpoint.files.output import require_free
 from counterpoint.files.recording import FileProblem, Head, Recording
 from counterpoint.files.scanning import ROWS, Scan
 from counterpoint.files.writing import behind, writer
-
-Progress = Callable[[int], object] | None
+from counterpoint.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ def augment(  # noqa: PLR0913
     format: str | None = None,  # noqa: A002
     resume: bool = False,
     force: bool = False,
-    progress: Progress = None,
+    progress: Progress | None = None,
 ) -> Augmented:
     """Add counterfactual transitions to a file, in bounded memory.
 
@@ -131,7 +130,7 @@ def planned(
     """Check the arguments of `augment`, and return what it would make."""
     scan = source if isinstance(source, Scan) else look(os.fspath(source), None)
     if (size is None) == (ratio is None):
-        raise ValueError("size: give it or ratio, and only one of them.")
+        raise ValueError("size and ratio: give exactly one of them.")
     if ratio is not None:
         if not 0 < ratio < float("inf"):
             raise ValueError(f"ratio: expected a positive number, got {ratio}.")
@@ -156,7 +155,7 @@ def audit(
     atol: float = 1e-6,
     rows: int | None = None,
     real: bool = False,
-    progress: Progress = None,
+    progress: Progress | None = None,
 ) -> Audit:
     """Put the counterfactuals of a file back into a simulator, chunk by chunk, and compare.
 
@@ -259,7 +258,7 @@ def check_task(
 
 
 def _chosen_rows(
-    scan: Scan, rows: int | None, window: int = 1, *, real: bool, progress: Progress
+    scan: Scan, rows: int | None, window: int = 1, *, real: bool, progress: Progress | None
 ) -> Iterator[Recording]:
     """Yield the counterfactuals of a file, or its real rows, chunk by chunk, and not more than so many."""
     start, every = 0, 1 if rows is None else max(1, -(-scan.rows // rows))

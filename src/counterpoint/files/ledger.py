@@ -94,7 +94,7 @@ class JobLedger:
         self._new = JOB not in there
         if JOB in there and not resume and not force:
             raise FileProblem(
-                f"{self.folder}: there is an unfinished job. Go on with --resume, or start over with --force."
+                f"{self.folder}: there is an unfinished job. Continue with --resume, or start over with --force."
             )
         if JOB in there and resume:
             self._require_same()
@@ -206,7 +206,7 @@ class JobLedger:
         unknown = [key for key, value in self._job.items() if isinstance(value, dict) and "unknown" in value]
         if unknown:
             raise FileProblem(
-                f"{self.folder}: nobody can tell whether {listed(unknown)} changed since, because it holds "
+                f"{self.folder}: it is impossible to tell whether {listed(unknown)} changed since, because it holds "
                 f"{listed([self._job[key]['unknown'] for key in unknown])}. Start over with --force."
             )
 
