@@ -54,6 +54,7 @@ FOREIGN = {
     "pyarrow": {"adapters/parquet.py", "adapters/lerobot/"},
     "h5py": {"adapters/hdf5.py"},
     "minari": {"adapters/minari.py"},
+    "ray": {"adapters/ray.py"},
 }
 
 
@@ -71,6 +72,7 @@ BY_NAME = {
     ("command_line/demo.py", "demonstration"),
     ("command_line/report.py", "worlds"),
     ("command_line/score_mask.py", "learn"),
+    ("command_line/shards.py", "adapters"),
     ("description/building.py", "learn"),
     ("files/formats.py", "adapters"),
     ("files/formats.py", "files"),

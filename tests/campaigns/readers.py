@@ -9,6 +9,7 @@ import numpy as np
 
 from counterpoint import files
 from counterpoint.description import DescriptionError, read_description
+from counterpoint.files.manifest import read_manifest
 
 KEYS = {"goal": (5,)}
 
@@ -37,6 +38,15 @@ def read_data(path):
 def read_minari(path):
     os.environ["MINARI_DATASETS_PATH"] = path
     return read_data("minari:robot/data-v0")
+
+
+def read_shards(path):
+    """Its rows, and what its manifest says, which is what an interrupted job believes."""
+    rows = read_data(path)
+    try:
+        return digest(rows, read_manifest(Path(path)))
+    except files.FileProblem as error:
+        raise refused(path, error) from error
 
 
 def data_of(name):
@@ -121,6 +131,7 @@ def read_toml(path):
 READERS = {
     **dict.fromkeys(("parquet", "npz", "d4rl", "robomimic", "lerobot"), read_data),
     "minari": read_minari,
+    "shards": read_shards,
     "mask": read_mask,
     "model": read_other_model,
     "buffer": read_buffer,

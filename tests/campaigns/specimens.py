@@ -87,6 +87,16 @@ def ledger(folder):
     return [folder / "out.parts"]
 
 
+def shards(folder):
+    """A folder of files and its manifest."""
+    from tests.files import sharded
+
+    sharded.put(folder / "data")
+    job = sharded.job(folder)
+    files.augment_shards(job, engine=sharded.here)
+    return [Path(job.out)]
+
+
 def counterfactuals(rng):
     factors = make_factors(3, 1)
     augmenter = Augmenter(factors, Constant.identity(factors), first_column)
@@ -99,7 +109,14 @@ def description(folder):
     return [folder / "robot.toml"]
 
 
-OTHERS = {"mask": masks, "model": models, "buffer": buffers, "ledger": ledger, "description": description}
+OTHERS = {
+    "shards": shards,
+    "mask": masks,
+    "model": models,
+    "buffer": buffers,
+    "ledger": ledger,
+    "description": description,
+}
 
 
 def make(folder, kind):
