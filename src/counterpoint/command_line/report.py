@@ -32,7 +32,8 @@ def run(given: argparse.Namespace) -> int:
     require_free(Path(given.out), force=given.force)
     source = arguments.opened(given)
     description = arguments.described(given.description, source)
-    require_apart({"the report": Path(given.out)}, arguments.inputs(source, description))
+    read = {**arguments.inputs(source, description), **arguments.simulator_code(given)}
+    require_apart({"the report": Path(given.out)}, read)
     step, draw = arguments.step_of(given), drawing(given.world)
     announce(f"report: {source.rows:,} rows")
     options: dict[str, Any] = {"force": given.force, "step": step, "atol": given.atol, "draw": draw}
