@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup demo format lint type test test-all test-processors campaign bench docs clean
+.PHONY: setup demo format lint type test test-all test-processors test-seeds campaign bench docs clean
 
 setup: $(READY)
 
@@ -34,7 +34,7 @@ test: $(READY) lint type
 test-all: $(READY) lint type
 	$(BIN)/python -m pytest -n 2
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q tests/core --cov --cov-report=term:skip-covered --cov-fail-under=100
-	$(MAKE) test-processors
+	$(MAKE) test-processors test-seeds
 
 # A processor's vector width changes the last bits of a training. Whatever trains must hold on a narrow one, a usual
 # one and a wide one; one that this machine does not have falls back to the widest it has.
@@ -47,6 +47,12 @@ test-processors: $(READY)
 	$(NARROW) $(BIN)/python -m pytest -n 2 $(TRAINED)
 	$(USUAL) $(BIN)/python -m pytest -n 2 $(TRAINED)
 	$(WIDE) $(BIN)/python -m pytest -n 2 $(TRAINED)
+
+# Nor may it hold by luck: the same again, with every seed shifted.
+test-seeds: $(READY)
+	OTHER_SEEDS=1000 $(BIN)/python -m pytest -n 2 $(TRAINED)
+	OTHER_SEEDS=2000 $(BIN)/python -m pytest -n 2 $(TRAINED)
+	OTHER_SEEDS=3000 $(BIN)/python -m pytest -n 2 $(TRAINED)
 
 # Damage, kills, full disks and concurrent pairs, in their thousands; each campaign prints how many it survived.
 campaign: $(READY)

@@ -198,7 +198,7 @@ def test_pairs_agree_on_the_context(rng):
 
 def test_derived_columns_are_recomputed(rng):
     def step(state, action, noise=None):
-        moved = state[:, :2] + np.hstack([action, np.zeros_like(action)])
+        moved = state[:, :2] + np.hstack([action, np.ones_like(action)])
         return np.column_stack([moved, moved[:, 1] - moved[:, 0]])
 
     factors = Factorization({"hand": (0,), "cup": (1,)}, {"motor": (0,)}, derived=(2,))
@@ -221,6 +221,17 @@ def test_repeats_do_not_count(rng):
     assert swap_quality(mask, mask, data, factors, step=lambda s, a: s, rng=rng).accepted == 0.0
 
 
+def test_swaps_of_what_never_changes_do_not_count(rng):
+    """A mask that ties all that moves together accepts goals alone, and that is no yield."""
+    factors = make_factors(3, 0)
+    data = make_data(factors, 60, rng)
+    data.next_state[:, 4:] = data.state[:, 4:]  # s2 is a goal
+    tied, free = Constant.edges(factors, [("s0", "s1")]), Constant.identity(factors)
+    options = {"rng": rng, "step": lambda s, a: s, "pairs": 500}
+    assert swap_quality(tied, free, data, factors, **options).accepted == 0.0
+    assert 0.5 < swap_quality(free, free, data, factors, **options).accepted < 0.8  # four of six unions
+
+
 def test_mistakes_are_explained(rng):
     scores, truth = rng.random((4, 3, 2)), np.zeros((4, 3, 2), bool)
     with pytest.raises(ValueError, match="kind: expected one of 'off-diagonal'"):
@@ -239,7 +250,7 @@ def test_mistakes_are_explained(rng):
         bootstrap(auc, scores, truth, rng=rng, level=1.0)
     with pytest.raises(TypeError, match="rng"):
         bootstrap(auc, scores, truth, rng=0)
-    with pytest.raises(ValueError, match="as many transitions"):
+    with pytest.raises(ValueError, match="expected equal lengths"):
         bootstrap(auc, scores, truth[:3], rng=rng)
     factors = Factorization.blocks(state={"a": 1, "b": 1})
     one = Transitions(np.zeros((1, 2)), np.zeros((1, 0)), np.zeros(1), np.zeros((1, 2)), np.zeros(1, bool))

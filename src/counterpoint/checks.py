@@ -22,12 +22,18 @@ class CheckFailed(AssertionError, ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """What a simulator says of counterfactuals that were put back into it."""
+    """What a simulator says of counterfactuals that were put back into it.
+
+    Swaps of what never changes, such as a goal, are true whatever the mask says of the rest. They are counted
+    apart: the shares speak of the others, unless there are no others.
+    """
 
     error: Floats  # (B,) largest absolute difference between stored and simulated next state; of a window, in all of it
     atol: float
     columns: Floats  # (S,) largest difference in each column
     same: Bools | None = None  # (B,) rows, or windows, that come out to the bit
+    static: Bools | None = None  # (B,) rows, or windows, that exchange nothing but what never changes
+    window: int = 1  # rows that were put back together
 
     @property
     def wrong(self) -> Ints:
@@ -35,29 +41,56 @@ class Audit:
         return np.flatnonzero(~(self.error <= self.atol))
 
     @property
+    def moving(self) -> "Audit":
+        """The audit of all but the static ones, if there are others; else of all."""
+        apart = self._static
+        return self if not apart.any() or apart.all() else self._part(~apart)
+
+    @property
+    def still(self) -> "Audit":
+        """The audit of the static ones, where they are counted apart."""
+        apart = self._static
+        return self._part(apart & ~apart.all())
+
+    @property
     def confirmed(self) -> float:
-        """Share of rows, or of windows, that the simulator confirms."""
-        return 1.0 - len(self.wrong) / max(1, len(self.error))
+        """Share of rows, or of windows, that the simulator confirms; static ones are counted apart."""
+        counted = self.moving
+        return 1.0 - len(counted.wrong) / max(1, len(counted.error))
 
     @property
     def exact(self) -> float:
-        """Share of rows, or of windows, that come out to the bit."""
-        return float(np.mean(self._same))
+        """Share of rows, or of windows, that come out to the bit; static ones are counted apart."""
+        return float(np.mean(self.moving._same))
 
     @property
     def _same(self) -> Bools:
         return np.asarray(self.error == 0) if self.same is None else self.same
 
+    @property
+    def _static(self) -> Bools:
+        return np.zeros(len(self.error), np.bool_) if self.static is None else self.static
+
+    def _part(self, rows: Bools) -> "Audit":
+        return Audit(self.error[rows], self.atol, self.columns, self._same[rows], window=self.window)
+
     def __add__(self, other: "Audit") -> "Audit":
-        """Join the audits of two lots of rows, so that a file can be audited piece by piece: 8 bytes a row are kept."""
+        """Join the audits of two lots of rows, so that a file can be audited chunk by chunk: 8 bytes a row are kept."""
         if self.atol != other.atol or self.columns.shape != other.columns.shape:
             raise ValueError("audits add up only if they have the same tolerance and the same columns.")
         error = np.concatenate([self.error, other.error])
         same = np.concatenate([self._same, other._same])
-        return Audit(error, self.atol, np.maximum(self.columns, other.columns), same)
+        static = np.concatenate([self._static, other._static])
+        return Audit(error, self.atol, np.maximum(self.columns, other.columns), same, static, self.window)
 
     def __str__(self) -> str:
-        return f"{self.confirmed:.2%} of {len(self.error):,} counterfactuals confirmed, {len(self.wrong):,} wrong"
+        counted, apart = self.moving, self.still
+        noun = "counterfactuals" if self.window == 1 else f"counterfactual windows of {self.window} rows"
+        told = f"{self.confirmed:.2%} of {len(counted.error):,} {noun} confirmed, {len(counted.wrong):,} wrong"
+        if len(apart.error):
+            told += f"; apart from these, {len(apart.error):,} that exchange only what never changes"
+            told += f", {len(apart.wrong):,} wrong"
+        return told
 
 
 def check_mask_fn(mask_fn: Mask, data: Transitions, factors: Factorization) -> None:
@@ -116,7 +149,10 @@ def audit(made: Counterfactuals | Transitions, step: Callable[..., Array], *, at
         atol: largest difference in any column that still counts as agreement; or one for each column, (S,), and
             errors are then in proportion to the largest.
     """
-    data, window = (made.transitions, made.window) if isinstance(made, Counterfactuals) else (made, 1)
+    static: Bools | None = None
+    data, window = made if isinstance(made, Transitions) else made.transitions, 1
+    if isinstance(made, Counterfactuals):
+        window, static = made.window, made.static
     error, same = np.zeros(len(data) // window), np.zeros(len(data) // window, np.bool_)
     limit, alike = float(np.max(atol)), getattr(step, "same", _same)
     columns = np.zeros(data.state.shape[1])
@@ -129,7 +165,7 @@ def audit(made: Counterfactuals | Transitions, step: Callable[..., Array], *, at
         scaled = _in_proportion(apart, atol, limit)
         error[start : start + CHUNK] = scaled.reshape(-1, window * len(columns)).max(axis=1, initial=0.0)
         columns = np.maximum(columns, apart.max(axis=0, initial=0.0))
-    return Audit(error, limit, columns, same)
+    return Audit(error, limit, columns, same, static, window)
 
 
 def _same(simulated: Array, stored: Array) -> Bools:
@@ -172,17 +208,17 @@ def check_counterfactuals(
         made: counterfactuals, or any transitions.
         step: as for ``audit``.
         atol: largest difference in any column that still counts as agreement.
-        at_least: share of rows that must be confirmed.
+        at_least: share of rows, or of windows, that must be confirmed; of static ones too, where there are any.
     """
     found = audit(made, step, atol=atol)
-    if found.confirmed < at_least:
+    if min(found.confirmed, found.still.confirmed) < at_least:
         row = int(found.error.argmax())
         parents = made.windows[[row]] if isinstance(made, Counterfactuals) else None
         origin = f" (from rows {parents.base[0]} and {parents.donor[0]})" if parents is not None else ""
-        over = found.columns > np.asarray(atol)
+        noun, over = "row" if found.window == 1 else "window", found.columns > np.asarray(atol)
         worst = [int(column) for column in np.argsort(-found.columns)[:4] if over[column]]
         raise CheckFailed(
-            f"{found}, expected at least {at_least:.2%}. Worst is row {row}{origin}, off by {found.error[row]:.3g}; "
+            f"{found}, expected at least {at_least:.2%}. Worst is {noun} {row}{origin}, off by {found.error[row]:.3g}; "
             f"columns {listed(worst)} differ most. A missed edge of the mask is the usual reason."
         )
     return found

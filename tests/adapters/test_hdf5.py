@@ -56,8 +56,8 @@ class TestD4rl:
         assert not data.terminated.any()
         assert came.head.notes == {"dropped": 3}
         for rows in (1, 2, 3, 99):
-            pieces = [piece.transitions.next_state for piece in files.pieces(path, rows)]
-            np.testing.assert_array_equal(np.concatenate(pieces), data.next_state)
+            chunks = [chunk.transitions.next_state for chunk in files.chunks(path, rows)]
+            np.testing.assert_array_equal(np.concatenate(chunks), data.next_state)
 
     def test_with_next_observations_every_row_counts(self, path, rng):
         arrays = steps(rng, [0, 0, 1, 0], [0, 1, 0, 0])
@@ -90,7 +90,7 @@ class TestD4rl:
     @pytest.mark.parametrize(
         ("changes", "why"),
         [
-            ({"timeouts": None}, "without next_observations and timeouts nobody can tell"),
+            ({"timeouts": None}, "without next_observations and timeouts it is impossible to tell"),
             ({"rewards": None}, "looks like D4RL data, but rewards is missing"),
             ({"actions": None}, "neither D4RL's arrays .* nor robomimic's groups"),
             ({"rewards": np.zeros(3)}, "same number of rows"),
@@ -117,7 +117,7 @@ class TestD4rl:
         assert files.scan(path).rows == 0
 
     def test_written_files_mark_where_trajectories_end(self, path, rng, monkeypatch):
-        monkeypatch.setattr("counterpoint.files.writing.PIECE_ROWS", 3)
+        monkeypatch.setattr("counterpoint.files.writing.CHUNK_ROWS", 3)
         recording = make_recording(rng, (5, 4, 1), full=False)
         recording.transitions.terminated[:] = np.arange(10) == 8
         files.write(path, recording)
@@ -225,7 +225,7 @@ class TestRobomimic:
             (lambda file: file.__delitem__("data/demo_2/obs"), "no observations or no actions"),
             (lambda file: file.__delitem__("data/demo_10/dones"), "demo_10 has no array dones"),
             (lambda file: file["data/demo_2/dones"].write_direct(np.array([7, 7, 7])), "dones of demo_2"),
-            (lambda file: widen(file, "data/demo_10/obs/object"), "demo_10 have another width"),
+            (lambda file: widen(file, "data/demo_10/obs/object"), "demo_10 are not as wide"),
             (lambda file: file["mask"].create_dataset("x", data=np.array(["bad"], "S")), "got bad"),
             (lambda file: pictures(file, "data/demo_2/obs/camera"), "camera holds pictures of 64 x 64 x 3.*keys"),
         ],

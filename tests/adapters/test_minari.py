@@ -67,7 +67,7 @@ class TestReading:
         assert np.flatnonzero(data.terminated).tolist() == [3]
         assert data.episode.tolist() == [0] * 3 + [1] + [2] * 6
         assert data.state.dtype == np.float32
-        assert [len(piece) for piece in files.pieces("minari:robot/data-v0", 4)] == [4, 4, 2]
+        assert [len(chunk) for chunk in files.chunks("minari:robot/data-v0", 4)] == [4, 4, 2]
 
     def test_named_parts_become_factors(self, data_format):
         space = Dict({"observation": Box(-999, 999, (4,)), "desired_goal": Box(-9, 9, (2,))})

@@ -33,7 +33,7 @@ def test_others_read_plain_columns_and_metadata(path, rng):
 
 
 def test_row_groups_are_large_whatever_the_appends(path, rng, monkeypatch):
-    monkeypatch.setattr("counterpoint.files.writing.PIECE_ROWS", 100)
+    monkeypatch.setattr("counterpoint.files.writing.CHUNK_ROWS", 100)
     part = make_recording(rng, (30,))
     with files.writer(path) as out:
         for _ in range(11):
@@ -42,8 +42,8 @@ def test_row_groups_are_large_whatever_the_appends(path, rng, monkeypatch):
     assert [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)] == [100, 100, 100, 30]
 
 
-def test_wide_rows_make_short_pieces(path, rng, monkeypatch):
-    monkeypatch.setattr("counterpoint.files.writing.PIECE_BYTES", 1000)
+def test_wide_rows_make_short_chunks(path, rng, monkeypatch):
+    monkeypatch.setattr("counterpoint.files.writing.CHUNK_BYTES", 1000)
     recording = make_recording(rng, (30,))
     files.write(path, recording)
     assert pq.ParquetFile(path).metadata.num_row_groups > 3
@@ -105,6 +105,6 @@ def test_wrong_headers(path, rng):
 def test_a_file_without_rows(path, rng):
     files.write(path, make_recording(rng))
     pq.write_table(pq.read_table(path)[:0], path)
-    assert list(files.pieces(path)) == []
+    assert list(files.chunks(path)) == []
     with pytest.raises(files.FileProblem, match="it holds no transitions"):
         files.read(path)

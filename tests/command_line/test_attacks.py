@@ -53,6 +53,10 @@ class TestOneFile:
     @pytest.fixture(autouse=True)
     def before(self, data, folder):
         os.link("data.parquet", "hard.parquet")
+        (folder / "helpers.py").write_text("")
+        (folder / "simulator.py").write_text("import helpers\n\ndef step(state, action):\n    return state\n")
+        with (folder / "sprite_functions.py").open("a") as file:
+            file.write("import helpers\n")
         (folder / "sub").mkdir()
         (folder / "soft").symlink_to(folder)
         self.kept = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
@@ -73,6 +77,7 @@ class TestOneFile:
             ("data.parquet", "the report is also the data"),
             ("robot.toml", "the report is also the description"),
             ("sprite_functions.py", r"the report is also the code of [mask]"),
+            ("helpers.py", r"the report is also helpers.py, which the code of [mask] imports"),
         ],
     )
     def test_the_report_is_nothing_else(self, page, what, capsys):
@@ -85,11 +90,19 @@ class TestOneFile:
             ("convert", "data.parquet", "hard.parquet", "--force"),
             ("fit-mask", "data.parquet", "robot.toml", "--out", "robot.toml", "--force"),
             ("report", "data.parquet", "robot.toml", "--out", "data.parquet", "--force"),
+            ("inspect", "data.parquet", "--description", "robot.toml", "--propose", "soft/robot.toml", "--force"),
             ("inspect", "data.parquet", "--propose", "data.parquet", "--force"),
         ):
             code, _, err = run(capsys, *words)
             assert code == 2
             assert "is also the d" in err
+
+    @pytest.mark.parametrize("page", ["simulator.py", "helpers.py"])
+    def test_the_report_is_not_the_simulator(self, page, capsys):
+        words = ("data.parquet", "robot.toml", "--out", page, "--force", "--simulator", "simulator:step")
+        code, _, err = run(capsys, "report", *words)
+        assert code == 2
+        assert f"{page}: the report is also " in err
 
     def test_an_output_inside_a_dataset_of_many_files(self, capsys, folder, monkeypatch):
         monkeypatch.setenv("MINARI_DATASETS_PATH", str(folder / "sub"))
@@ -139,7 +152,9 @@ class TestCodeThatChanges:
         augmenter = Augmenter(WORLD.factors, masked, Place(4))
         with pytest.raises(KeyboardInterrupt):
             files.augment("data.parquet", augmenter, "out.parquet", size=SIZE, progress=stop)
-        with pytest.raises(files.FileProblem, match="nobody can tell whether mask_fn changed.*builtins.tuple_iterator"):
+        with pytest.raises(
+            files.FileProblem, match="impossible to tell whether mask_fn changed.*builtins.tuple_iterator"
+        ):
             files.augment("data.parquet", augmenter, "out.parquet", size=SIZE, resume=True)
         assert files.augment("data.parquet", augmenter, "out.parquet", size=SIZE, force=True).real == 300
 
@@ -215,7 +230,7 @@ class TestWhatRuns:
             "        which imports helpers.py",
             "runs    [reward] sprite_functions:reward in sprite_functions.py",
             "        which imports helpers.py",
-            "writes  out.parquet: 300 real transitions and 900 counterfactuals, made in pieces of 300 rows (1 in all)",
+            "writes  out.parquet: 300 real transitions and 900 counterfactuals, made in chunks of 300 rows (1 in all)",
             "writes  page.html: the report",
             "nothing was run or written",
         ]

@@ -108,7 +108,7 @@ class TestInspect:
         np.savez(folder / "b.npz", **d4rl, terminals=np.zeros(6), timeouts=np.array([0, 0, 1, 0, 0, 1]))
         assert "left out        2 rows whose next state was not recorded" in run(capsys, "inspect", "b.npz")[1]
 
-    def test_it_reads_in_pieces(self, folder, capsys, monkeypatch):
+    def test_it_reads_in_chunks(self, folder, capsys, monkeypatch):
         prepare(folder)
         seen = []
         scan = files.scan("data.parquet")

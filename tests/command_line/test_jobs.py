@@ -64,7 +64,7 @@ sys.exit(main(sys.argv[2:]))
 
 @pytest.fixture
 def many(data, folder, monkeypatch):
-    """Small chunks, each of them a piece; a mask that counts its calls, and can interrupt."""
+    """Chunks of a few proposals, each an entry of the ledger; a mask that counts its calls, and can interrupt."""
     monkeypatch.setattr(engine, "CHUNK_BYTES", 0)
     monkeypatch.setattr(ledger, "SECONDS", 0)
     with (folder / "sprite_functions.py").open("a") as file:
@@ -135,8 +135,8 @@ class TestResume:
         assert rest <= calls - len(entries)
         assert not list(many.glob("*.parts"))
 
-    def test_pieces_and_their_entries(self, many, capsys, monkeypatch):
-        monkeypatch.setattr(augmentation, "PIECE_BYTES", 20_000)
+    def test_chunks_and_their_entries(self, many, capsys, monkeypatch):
+        monkeypatch.setattr(augmentation, "CHUNK_BYTES", 20_000)
         assert augment(capsys, "--size", SIZE)[0] == 0
         content = (many / "out.parquet").read_bytes()
         interrupted(capsys, 20, "--force")
@@ -149,7 +149,7 @@ class TestResume:
         interrupted(capsys, 6)
         before = sorted((many / "out.parquet.parts").iterdir())
         for words, message in (
-            ([], "there is an unfinished job. Go on with --resume, or start over with --force"),
+            ([], "there is an unfinished job. Continue with --resume, or start over with --force"),
             (["--resume", "--seed", 1], "seed changed since"),
             (["--resume", "--size", SIZE + 1], "size changed since"),
         ):
@@ -252,7 +252,7 @@ class TestKilled:
     @pytest.mark.parametrize("old", [b"the old output", None])
     @pytest.mark.parametrize("moment", ["1", "7", "sync", "rename"])
     def test_at_any_moment_it_leaves_the_old_output(self, moment, old, data, folder, monkeypatch, capsys):
-        """SIGKILL before the first piece, among them, when all is written, and just before it gets its name."""
+        """SIGKILL before the first chunk, among them, when all is written, and just before it gets its name."""
         out = folder / "out.parquet"
         if old is not None:
             out.write_bytes(old)

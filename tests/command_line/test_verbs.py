@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from counterpoint import Augmenter, files
-from counterpoint.command_line import EXPECTED, VERBS, main, parser, progress
+from counterpoint.command_line import EXPECTED, VERBS, main, parser
 from counterpoint.description import read_description
 from counterpoint.files import augmentation
 from counterpoint.worlds import Place
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class TestAll:
-    @pytest.mark.parametrize("verb", [module.__name__.rpartition(".")[2].replace("_", "-") for module in VERBS])
+    @pytest.mark.parametrize("verb", VERBS)
     def test_help_has_an_example_that_parses(self, verb, capsys):
         with pytest.raises(SystemExit) as stopped:
             main([verb, "--help"])
@@ -72,45 +72,6 @@ class TestAll:
         assert err.splitlines()[-1] == "counterpoint convert: stopped. Run the same command again."
 
 
-class TestProgress:
-    class Terminal:
-        def __init__(self):
-            self.text = ""
-
-        def isatty(self):
-            return True
-
-        def write(self, text):
-            self.text += text
-
-        def flush(self):
-            pass
-
-    def test_a_terminal_gets_a_bar_and_it_is_wiped_away(self, monkeypatch):
-        terminal = self.Terminal()
-        monkeypatch.setattr(sys, "stderr", terminal)
-        monkeypatch.setattr(progress, "EVERY", 0)
-        with progress.bar("augment", 2000) as show:
-            show(1000)
-        shown, wiped = terminal.text.split("\x1b[K", 1)
-        assert shown.startswith(f"\raugment [{'#' * 15}{'.' * 15}] 1,000 of 2,000 rows, ")
-        assert wiped == "\r\x1b[K"
-
-    def test_a_log_gets_one_line_for_each_stage(self, capsys):
-        with progress.bar("augment", 2000) as show:
-            show(1000)
-        assert capsys.readouterr().err == "augment: 2,000 rows\n"
-
-    def test_calls_in_quick_succession_print_once(self, monkeypatch):
-        terminal = self.Terminal()
-        monkeypatch.setattr(sys, "stderr", terminal)
-        monkeypatch.setattr(progress, "EVERY", 1000)
-        with progress.bar("augment", 2000) as show:
-            show(1)
-            show(2)
-        assert terminal.text == "\r\x1b[K"
-
-
 class TestAugment:
     def test_it_is_what_the_library_makes(self, data, capsys):
         code, out, err = augment(capsys, "--ratio", 3, "--seed", 5)
@@ -154,13 +115,13 @@ class TestAugment:
             assert_same(other, found[0])
             assert other.head == found[0].head
 
-    def test_a_file_larger_than_memory_is_cut_into_pieces(self, data, monkeypatch, capsys):
-        monkeypatch.setattr(augmentation, "PIECE_BYTES", 20_000)
+    def test_a_file_larger_than_memory_is_cut_into_chunks(self, data, monkeypatch, capsys):
+        monkeypatch.setattr(augmentation, "CHUNK_BYTES", 20_000)
         assert augment(capsys, "--size", 1001)[0] == 0
         found = files.read("out.parquet")
         swapped = found.provenance.swapped.any(axis=1)
         augmenter = Augmenter(WORLD.factors, WORLD.mask, Place(4))
-        rows = augmentation.Plan(files.scan("data.parquet"), augmenter, 1001).piece_rows
+        rows = augmentation.Plan(files.scan("data.parquet"), augmenter, 1001).chunk_rows
         assert len(found) == 1001
         assert 1 < 300 // rows < 300
         np.testing.assert_array_equal(found.transitions.state[~swapped], data.state)
@@ -286,7 +247,10 @@ class TestAudit:
         ("words", "message"),
         [
             ([], "give a simulator: --world NAME, --environment ID, or --simulator module:function"),
-            (["--world", "sprites", "--simulator", "a:b"], "give it, or --world, or --environment, not two of them"),
+            (
+                ["--world", "sprites", "--simulator", "a:b"],
+                "--world and --environment: give only one of them",
+            ),
             (["--setting", "n=3"], "--setting: it belongs to --world"),
             (["--world", "sprites", "--setting", "m=3"], "--setting: sprites does not take this"),
             (["--world", "sprites", "--setting", "n=3"], "expected"),

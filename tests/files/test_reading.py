@@ -78,14 +78,14 @@ class TestBadInput:
         with pytest.raises(files.FileProblem, match="promises 12 rows and holds 11"):
             liar.read()
 
-    def test_more_than_memory_is_refused_but_may_be_read_in_pieces(self, tmp_path, rng, monkeypatch):
+    def test_more_than_memory_is_refused_but_may_be_read_in_chunks(self, tmp_path, rng, monkeypatch):
         path = put(tmp_path, "parquet", make_recording(rng, (70_000,)))
         monkeypatch.setattr(os, "sysconf", lambda name: 1000)
-        with pytest.raises(files.FileProblem, match="GB, more than the .* of this machine.*in pieces"):
+        with pytest.raises(files.FileProblem, match="GB, more than the .* of this machine.*in chunks"):
             files.read(path)
-        assert sum(map(len, files.pieces(path, 1000))) == 70_000
+        assert sum(map(len, files.chunks(path, 1000))) == 70_000
         with pytest.raises(ValueError, match="rows: expected a whole number, 1 or more"):
-            next(files.pieces(path, 0))
+            next(files.chunks(path, 0))
 
     def test_memory_that_runs_out_is_explained(self, monkeypatch):
         with (

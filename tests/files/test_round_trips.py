@@ -1,4 +1,4 @@
-"""What is written is what is read, in every format, in any pieces, and from any format to any other."""
+"""What is written is what is read, in every format, in any chunks, and from any format to any other."""
 
 import json
 import tempfile
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from counterpoint import Augmenter, files
 from counterpoint.files import scanning
-from counterpoint.files.cutting import Pieces
+from counterpoint.files.cutting import Cutter
 from counterpoint.files.header import VERSION, head_to_json
 from counterpoint.files.recording import joined
 from counterpoint.masks import Constant
@@ -32,9 +32,9 @@ class TestRoundTrips:
                 whole = scan.read()
                 assert_same(whole, recording)
                 assert whole.head == recording.head
-                pieces = list(files.pieces(path, rows))
-                assert [len(piece) for piece in pieces[:-1]] == [rows] * (len(pieces) - 1)
-                assert_same(joined(pieces), recording)
+                chunks = list(files.chunks(path, rows))
+                assert [len(chunk) for chunk in chunks[:-1]] == [rows] * (len(chunks) - 1)
+                assert_same(joined(chunks), recording)
 
         check()
 
@@ -67,7 +67,7 @@ class TestRoundTrips:
 
     @pytest.mark.parametrize("kind", SINGLE)
     def test_written_in_any_parts_it_is_the_same(self, kind, tmp_path, rng, monkeypatch):
-        monkeypatch.setattr("counterpoint.files.writing.PIECE_ROWS", 7)
+        monkeypatch.setattr("counterpoint.files.writing.CHUNK_ROWS", 7)
         recording = make_recording(rng, (5, 9, 1, 12, 2), factors=make_factors(2, 1))
         for cuts in ([], [7, 14], [1, 2, 3, 20], [13]):
             path = f"{tmp_path}/{TARGETS[kind]}"
@@ -93,9 +93,9 @@ class TestRoundTrips:
         assert again == factors
         assert again.names == factors.names
 
-    def test_pieces_pass_whole_without_a_copy(self, rng):
+    def test_chunks_pass_whole_without_a_copy(self, rng):
         recording = make_recording(rng, (20,))
-        (first, second), rest = Pieces(10).push(recording), list(Pieces(99).push(recording))
+        (first, second), rest = Cutter(10).push(recording), list(Cutter(99).push(recording))
         assert np.shares_memory(first.transitions.state, recording.transitions.state)
         assert len(second) == 10
         assert rest == []

@@ -55,7 +55,7 @@ def scan(path: Path, keys: Iterable[str] | None = None) -> Scan:
 
     def columns(rows: int) -> Iterator[Columns]:
         with opened(path) as tree:
-            yield from d4rl.layout(tree, ours=ours).pieces(rows)
+            yield from d4rl.layout(tree, ours=ours).chunks(rows)
 
     return Scan(str(path), "d4rl", len(found.rows), head, columns)
 
@@ -75,26 +75,26 @@ def _scan_robomimic(
 
     def columns(_: int) -> Iterator[Columns]:
         with opened(path) as again:
-            yield from robomimic.layout(again, keys, remembered)[0].pieces()
+            yield from robomimic.layout(again, keys, remembered)[0].chunks()
 
     return Scan(str(path), "robomimic", found.rows, head, columns)
 
 
 @contextmanager
 def d4rl_sink(file: Output, like: Recording, head: Callable[[], Head]) -> Iterator[Callable[[Recording], object]]:
-    """Append pieces to flat arrays in D4RL's layout."""
+    """Append chunks to flat arrays in D4RL's layout."""
     with h5py.File(file, "w", libver=LIBVER) as out:
         for name, array in d4rl.arrays(like).items():
             _put(out, name, array).resize(0, axis=0)
         last: list[Any] = [None]  # the episode that the rows so far end with
 
-        def append(piece: Recording) -> None:
-            episode, start = piece.transitions.episode, out["rewards"].shape[0]
+        def append(chunk: Recording) -> None:
+            episode, start = chunk.transitions.episode, out["rewards"].shape[0]
             if episode is not None:
                 if start and episode[0] == last[0]:
                     out["timeouts"][start - 1] = False  # it goes on
                 last[0] = episode[-1]
-            for name, array in d4rl.arrays(piece).items():
+            for name, array in d4rl.arrays(chunk).items():
                 out[name].resize(start + len(array), axis=0)
                 out[name][start:] = array
 
@@ -109,8 +109,8 @@ def robomimic_sink(file: Output, like: Recording, head: Callable[[], Head]) -> I
     with h5py.File(file, "w", libver=LIBVER) as out:
         episodes = Episodes()
 
-        def append(piece: Recording) -> None:
-            for episode in episodes.push(piece):
+        def append(chunk: Recording) -> None:
+            for episode in episodes.push(chunk):
                 _put_demo(out, episode, keys)
 
         yield append

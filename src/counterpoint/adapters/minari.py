@@ -103,8 +103,8 @@ def sink(target: Folder, like: Recording, head: Callable[[], Head]) -> Iterator[
         storage.update_episodes([_buffer(episode)])
         seen += len(episode)
 
-    def append(piece: Recording) -> None:
-        for episode in episodes.push(piece):
+    def append(chunk: Recording) -> None:
+        for episode in episodes.push(chunk):
             put(episode)
 
     yield append

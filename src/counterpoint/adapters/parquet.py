@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from counterpoint.core import threads
 from counterpoint.core.arrays import Array
 from counterpoint.files.foreign import foreign, guarded
 from counterpoint.files.header import KEY, head_from_json, head_to_json
@@ -71,12 +72,12 @@ def batches(path: Path, rows: int, names: list[str]) -> Iterator[Any]:
     with foreign():
         file = pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False)
     with file:
-        yield from guarded(lambda: file.iter_batches(rows, columns=names))
+        yield from guarded(lambda: file.iter_batches(rows, columns=names, use_threads=threads.THREADS > 1))
 
 
 @contextmanager
 def sink(file: Output, like: Recording, head: Callable[[], Head]) -> Iterator[Callable[[Recording], object]]:
-    """Write each piece as a row group."""
+    """Write each chunk as a row group."""
     columns = like.columns()
     layout: dict[str, Any] = {
         "nodes": columns["swapped"].shape[1] if "swapped" in columns else 0,
@@ -85,7 +86,7 @@ def sink(file: Output, like: Recording, head: Callable[[], Head]) -> Iterator[Ca
     fields = [pa.field(name, array.type, nullable=False) for name, array in _arrow(like)]
     schema = pa.schema(fields, metadata={KEY: head_to_json(like.head, **layout)})
     with pq.ParquetWriter(file, schema, **OPTIONS) as out:
-        yield lambda piece: out.write_table(pa.Table.from_arrays([a for _, a in _arrow(piece)], schema=schema))
+        yield lambda chunk: out.write_table(pa.Table.from_arrays([a for _, a in _arrow(chunk)], schema=schema))
         out.add_key_value_metadata({KEY: head_to_json(head(), **layout)})
 
 

@@ -3,7 +3,7 @@
 Example:
   counterpoint inspect demos.hdf5 --propose robot.toml
 
-Shows shapes, ranges, NaN, episodes, terminals, and which factor owns which columns. The file is read once, in pieces,
+Shows shapes, ranges, NaN, episodes, terminals, and which factor owns which columns. The file is read once, in chunks,
 and no function of yours is run. The proposal has one factor for each named part of the observations; mask and reward
 are yours to fill in.
 """
@@ -14,13 +14,14 @@ from pathlib import Path
 import numpy as np
 
 from counterpoint.command_line import arguments, environment
-from counterpoint.command_line.progress import bar
 from counterpoint.command_line.proposal import proposal
 from counterpoint.core.factors import Factorization
 from counterpoint.files import Scan
 from counterpoint.files.apart import require_apart
 from counterpoint.files.contents import Contents, contents
+from counterpoint.files.notes import noted_window
 from counterpoint.files.output import output
+from counterpoint.progress import ProgressBar
 
 
 def add_arguments(verb: argparse.ArgumentParser) -> None:
@@ -37,7 +38,7 @@ def run(given: argparse.Namespace) -> int:
     """Inspect a file, or an environment."""
     if given.environment is not None:
         if given.data is not None:
-            raise ValueError("--environment: give it or a file, not both.")
+            raise ValueError("--environment and a file: give one of them, not both.")
         return environment.inspect(given)
     if given.data is None:
         raise ValueError("give a file of transitions, or --environment ID.")
@@ -45,8 +46,8 @@ def run(given: argparse.Namespace) -> int:
     if given.propose is not None:
         extra = {} if given.description is None else {"the description": Path(given.description)}
         require_apart({"the proposal": Path(given.propose)}, {**arguments.inputs(source), **extra})
-    with bar("inspect", source.rows) as show:
-        found = contents(source, show)
+    with ProgressBar("inspect", source.rows, "rows") as bar:
+        found = contents(source, bar.reach)
     factors = source.factors
     if given.description is not None:
         factors = arguments.described(given.description, source).factors
@@ -76,7 +77,10 @@ def _about(source: Scan, found: Contents) -> list[str]:
         "NaN": f"{found.bad:,} values are NaN or infinite; repair or remove those rows" if found.bad else "none",
     }
     if found.made:
+        window = noted_window(source.head)
         rows["counterfactuals"] = f"{found.made:,}, made from {source.head.source or 'an unknown file'}"
+        if window > 1:
+            rows["windows"] = f"{found.made // window:,} of {window} rows, each an episode"
     if source.head.notes.get("dropped"):
         rows["left out"] = f"{source.head.notes['dropped']:,} rows whose next state was not recorded"
     for name, members in source.head.filters.items():

@@ -4,8 +4,8 @@ Shape letters, used in every docstring and field comment: ``B`` batch, ``S``/``A
 columns, ``n``/``m`` state/action factors, ``N = n + m`` nodes (state factors first), ``U`` noise
 columns. Batch first, always.
 
-Words for rows that go together: a *batch* is whatever a function is given at once; a *chunk* is what the
-engine holds of its proposals at a time; a *block* is what is held of a file. Rows are not otherwise cut up.
+Words for rows that go together: a *batch* is whatever a function is given at once. Where rows are cut up so
+that memory stays bounded, what is held at a time is a *chunk*: of a file, of proposals, of anything.
 """
 
 from collections.abc import Sequence

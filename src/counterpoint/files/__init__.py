@@ -1,7 +1,7 @@
 """Files of transitions: one way to read them all, one way to write them all.
 
 Each format says for itself how it is recognised, read and written (`counterpoint.files.formats`). All else is common:
-checks, pieces, errors, and that an output is either complete or not there.
+checks, chunks, errors, and that an output is either complete or not there.
 
 Example:
     >>> import tempfile
@@ -26,9 +26,14 @@ from counterpoint.core.provenance import Provenance
 from counterpoint.core.transitions import Transitions
 from counterpoint.files.formats import FORMATS, Format, look
 from counterpoint.files.header import factors_from_json, factors_to_json
-from counterpoint.files.jobs import Augmented, audit, augment, check_task, report
+from counterpoint.files.jobs import Augmented, audit, augment, report
+from counterpoint.files.pool import Pool
 from counterpoint.files.recording import FileProblem, Head, Recording
+from counterpoint.files.sampling import check_task, sample
 from counterpoint.files.scanning import ROWS, Scan
+from counterpoint.files.shard_jobs import ShardJob, augment_shards
+from counterpoint.files.sharding import augment_shard
+from counterpoint.files.shards import Shards, shards_of
 from counterpoint.files.writing import Writer, writer
 
 __all__ = [
@@ -37,19 +42,26 @@ __all__ = [
     "FileProblem",
     "Format",
     "Head",
+    "Pool",
     "Provenance",
     "Recording",
     "Scan",
+    "ShardJob",
+    "Shards",
     "Writer",
     "audit",
     "augment",
+    "augment_shard",
+    "augment_shards",
     "check_task",
+    "chunks",
     "factors_from_json",
     "factors_to_json",
-    "pieces",
     "read",
     "report",
+    "sample",
     "scan",
+    "shards_of",
     "write",
     "writer",
 ]
@@ -74,9 +86,9 @@ def read(path: str | os.PathLike[str], *, keys: Iterable[str] | None = None) -> 
     return scan(path, keys=keys).read()
 
 
-def pieces(path: str | os.PathLike[str], rows: int = ROWS, *, keys: Iterable[str] | None = None) -> Iterator[Recording]:
+def chunks(path: str | os.PathLike[str], rows: int = ROWS, *, keys: Iterable[str] | None = None) -> Iterator[Recording]:
     """Iterate over a file ``rows`` rows at a time; arguments and errors are those of `scan`."""
-    return scan(path, keys=keys).pieces(rows)
+    return scan(path, keys=keys).chunks(rows)
 
 
 def write(

@@ -1,4 +1,4 @@
-"""Cutting rows that come in any lengths into pieces of one length."""
+"""Cutting rows that come in any lengths into chunks of one length."""
 
 import os
 from collections.abc import Iterator
@@ -8,8 +8,8 @@ import numpy as np
 from counterpoint.files.recording import FileProblem, Recording, trusted
 
 
-class Pieces:
-    """Cuts the recordings that are pushed into pieces of so many rows; whole pieces pass without a copy."""
+class Cutter:
+    """Cuts the recordings that are pushed into chunks of so many rows; whole chunks pass without a copy."""
 
     def __init__(self, rows: int) -> None:
         self.rows = rows
@@ -17,35 +17,35 @@ class Pieces:
         self._filled = 0
 
     def push(self, recording: Recording) -> Iterator[Recording]:
-        """Take a recording of any length; yield the pieces that are now full."""
+        """Take a recording of any length; yield the chunks that are now full."""
         start = 0
         while start < len(recording):
-            piece = recording[start : start + self.rows - self._filled]
-            start += len(piece)
-            if len(piece) == self.rows:
-                yield piece
+            chunk = recording[start : start + self.rows - self._filled]
+            start += len(chunk)
+            if len(chunk) == self.rows:
+                yield chunk
                 continue
-            self._keep(piece)
+            self._keep(chunk)
             if self._filled == self.rows:
                 yield from self.rest()
 
-    def _keep(self, piece: Recording) -> None:
-        """Copy rows behind those that wait for a full piece."""
-        columns = piece.columns()
+    def _keep(self, chunk: Recording) -> None:
+        """Copy rows behind those that wait for a full chunk."""
+        columns = chunk.columns()
         if self._room is None:
-            require_memory(self.rows * sum(array.nbytes for array in columns.values()) // len(piece))
+            require_memory(self.rows * sum(array.nbytes for array in columns.values()) // len(chunk))
             room = {name: np.empty((self.rows, *array.shape[1:]), array.dtype) for name, array in columns.items()}
-            self._room = trusted(room, piece.head)
-        stop = self._filled + len(piece)
+            self._room = trusted(room, chunk.head)
+        stop = self._filled + len(chunk)
         for name, array in self._room.columns().items():
             array[self._filled : stop] = columns[name]
         self._filled = stop
 
     def rest(self) -> Iterator[Recording]:
-        """Yield the rows that wait for a full piece, if there are any."""
+        """Yield the rows that wait for a full chunk, if there are any."""
         if self._room is not None:
-            piece, self._room, self._filled = self._room[: self._filled], None, 0
-            yield piece
+            chunk, self._room, self._filled = self._room[: self._filled], None, 0
+            yield chunk
 
 
 def require_memory(size: int) -> None:
@@ -57,5 +57,5 @@ def require_memory(size: int) -> None:
     if size > memory:
         raise FileProblem(
             f"it claims to hold {size / 1e9:,.1f} GB, more than the {memory / 1e9:,.1f} GB of this machine's memory. "
-            "Read it in pieces, if it really is that large."
+            "Read it in chunks, if it really is that large."
         )

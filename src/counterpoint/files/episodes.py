@@ -12,8 +12,8 @@ from counterpoint.files.recording import FileProblem, Recording, joined
 SINGLE_TRANSITIONS = (
     "this format holds whole episodes, and these transitions do not belong to any (single counterfactuals never do). "
     "As an episode of one step each would take many kilobytes, and loaders that look at the following row or "
-    "relabel goals within an episode would misread them. Write single transitions to .parquet instead. Windows "
-    "(--window 16) are whole episodes: augment to .parquet, then `counterpoint convert`."
+    "relabel goals within an episode would misread them. Write single transitions to .parquet instead, or make "
+    "windows (--window 16), which are whole episodes."
 )
 
 
@@ -49,14 +49,14 @@ def require_unbroken(data: Transitions, rows: slice, *, first: int = 0) -> None:
 
 
 class Episodes:
-    """Collects rows that come in pieces into whole episodes."""
+    """Collects rows that come in chunks into whole episodes."""
 
     def __init__(self) -> None:
         self._waiting: list[Recording] = []
 
-    def push(self, piece: Recording) -> Iterator[Recording]:
+    def push(self, chunk: Recording) -> Iterator[Recording]:
         """Take more rows; yield the episodes that are now complete, because another one has begun."""
-        rows = joined([*self._waiting, piece])
+        rows = joined([*self._waiting, chunk])
         *whole, last = runs(rows.transitions)
         self._waiting = [rows[last].copy()]
         for run in whole:

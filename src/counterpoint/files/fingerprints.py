@@ -78,8 +78,8 @@ class _Walk:
             self._put("again", self._seen[id(value)][0])
             return
         self._seen[id(value)] = len(self._seen), value
-        for piece in self._inside(value):
-            self.add(piece)
+        for inner in self._inside(value):
+            self.add(inner)
 
     def _put(self, *words: object) -> None:
         self.hash.update("\0".join(map(str, words)).encode() + b"\1")
@@ -91,7 +91,7 @@ class _Walk:
             self._put(value.dtype.str, value.shape)
             self.hash.update(np.ascontiguousarray(value).data)
         elif isinstance(value, Mapping):
-            yield from (piece for item in sorted(value.items(), key=lambda item: repr(item[0])) for piece in item)
+            yield from (inner for item in sorted(value.items(), key=lambda item: repr(item[0])) for inner in item)
         elif isinstance(value, Set):
             yield from sorted(value, key=repr)
         elif isinstance(value, Sequence):

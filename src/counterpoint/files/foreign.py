@@ -26,7 +26,7 @@ def foreign() -> Iterator[None]:
     except (FileProblem, ImportError):
         raise
     except MemoryError as error:
-        raise FileProblem("it does not fit into memory. Read it in pieces.") from error
+        raise FileProblem("it does not fit into memory. Read it in chunks.") from error
     except Exception as error:
         words = " ".join(str(error).split()) or type(error).__name__  # one line, whatever the library says
         raise FileProblem(f"it is damaged, incomplete, or not what its name says: {words}") from error

@@ -4,7 +4,7 @@ A format is one row of `FORMATS` and one module, which is imported when it is fi
 needed only by those who use its files. The module has two functions:
 
 - ``scan(path, keys) -> Scan``: what the file or folder says about itself, and a way through its rows;
-- ``sink(target, like, head)``: a context manager that gives a function taking recordings, piece by piece, the first
+- ``sink(target, like, head)``: a context manager that gives a function taking recordings, chunk by chunk, the first
   of which is ``like``; when all are there, ``head()`` is what the file shall say about them. The target is an `Output`
   to write into, or for a format of folders a `Folder` to fill.
 
@@ -12,7 +12,6 @@ A format with a prefix, such as ``minari:``, also has ``locate(id) -> Path``, th
 """
 
 import os
-import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,8 +21,9 @@ from typing import Any
 
 from counterpoint.core.arrays import listed
 from counterpoint.files.foreign import named
-from counterpoint.files.output import Folder, Output, folder_output, output
+from counterpoint.files.output import Folder, Output, folder_output, output, require_free, require_no_folder
 from counterpoint.files.recording import FileProblem
+from counterpoint.files.regular import require_regular, require_regular_inside
 from counterpoint.files.scanning import Scan
 
 
@@ -37,9 +37,10 @@ class Format:
         suffixes: of its files; none for a format of folders.
         magic: how its files begin.
         prefix: in front of an id, for data that has ids instead of file names.
-        inside: a folder that holds one of these is of this format.
+        inside: a folder that holds one of these, which may be patterns, is of this format.
         sink: which function of the module writes it.
         whole_episodes: it holds whole episodes only, no single transitions.
+        unbroken: the rows of an episode must follow each other; others in between would cut it in two.
     """
 
     name: str
@@ -50,34 +51,51 @@ class Format:
     inside: tuple[str, ...] = ()
     sink: str = "sink"
     whole_episodes: bool = False
+    unbroken: bool = False
 
     def owns(self, name: str) -> bool:
         """Say whether a name looks like this format's: by its prefix, by its suffix, or by what is in the folder."""
         if self.prefix and name.startswith(self.prefix):
             return True
-        if os.path.isdir(name) and any(os.path.exists(os.path.join(name, inner)) for inner in self.inside):
+        if os.path.isdir(name) and any(next(Path(name).glob(inner), None) for inner in self.inside):
             return True
         return Path(name).suffix.lower() in self.suffixes
 
     def place(self, name: str) -> Path:
         """Return where the data of that name is, or would be."""
         if self.prefix and name.startswith(self.prefix):
-            return Path(self.function("locate")(name.removeprefix(self.prefix)))
+            with named(name):
+                return Path(self.function("locate")(name.removeprefix(self.prefix)))
         return Path(name)
+
+    def require_free(self, name: str, *, force: bool) -> None:
+        """Raise unless an output of that name may be written."""
+        if self.suffixes:
+            require_free(self.place(name), force=force)
+        else:
+            require_no_folder(self.place(name))
+
+    def parts(self, name: str) -> Path:
+        """Return the folder in which an unfinished job keeps what it needs to go on."""
+        if self.suffixes:
+            return Path(f"{name}.parts")
+        place = self.place(name).absolute()
+        return next(above for above in place.parents if above.is_dir()) / f"{place.name}.parts"
 
     def scan(self, name: str, keys: tuple[str, ...] | None) -> Scan:
         """Look at a file or folder."""
         place = self.place(name)
         if self.suffixes:
             _require_readable(place, self)
+        else:
+            require_regular_inside(place)
         found: Scan = self.function("scan")(place, keys)
         return replace(found, path=name, keys=keys)
 
     @contextmanager
     def output(self, name: str, *, force: bool, folder: Path | None = None) -> Iterator[Output | Folder]:
         """Open a file to write into, or a folder to fill, which gets its name when it is complete."""
-        with named(name):
-            place = self.place(name)
+        place = self.place(name)
         if self.suffixes:
             with output(place, force=force, folder=folder) as file:
                 yield file
@@ -94,7 +112,7 @@ _HDF5 = b"\x89HDF\r\n\x1a\n"
 _ALL = (
     Format("parquet", "counterpoint.adapters.parquet", (".parquet",), b"PAR1"),
     Format("npz", "counterpoint.files.npz", (".npz",), b"PK"),
-    Format("d4rl", "counterpoint.adapters.hdf5", (".hdf5", ".h5"), _HDF5, sink="d4rl_sink"),
+    Format("d4rl", "counterpoint.adapters.hdf5", (".hdf5", ".h5"), _HDF5, sink="d4rl_sink", unbroken=True),
     Format(
         "robomimic",
         "counterpoint.adapters.hdf5",
@@ -102,6 +120,7 @@ _ALL = (
         _HDF5,
         sink="robomimic_sink",
         whole_episodes=True,
+        unbroken=True,
     ),
     Format(
         "minari",
@@ -109,8 +128,10 @@ _ALL = (
         prefix="minari:",
         inside=("metadata.json", "data/metadata.json"),
         whole_episodes=True,
+        unbroken=True,
     ),
-    Format("lerobot", "counterpoint.adapters.lerobot", prefix="lerobot:", inside=("meta/info.json",)),
+    Format("lerobot", "counterpoint.adapters.lerobot", prefix="lerobot:", inside=("meta/info.json",), unbroken=True),
+    Format("shards", "counterpoint.files.shards", inside=("*.parquet", "*.npz", "*.hdf5", "*.h5")),
 )
 FORMATS = {found.name: found for found in _ALL}
 
@@ -147,9 +168,8 @@ def _unknown(name: str) -> str:
 
 def _require_readable(path: Path, kind: Format) -> None:
     """Raise unless ``path`` is a regular file that begins as files of that format do."""
+    require_regular(path)
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise FileProblem("this is not a regular file.")
         with open(path, "rb") as file:
             start = file.read(8)
     except OSError as error:

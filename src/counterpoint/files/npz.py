@@ -20,11 +20,12 @@ from counterpoint.files.foreign import foreign
 from counterpoint.files.header import KEY, head_from_json, head_to_json
 from counterpoint.files.output import Output
 from counterpoint.files.recording import NAMES, Columns, FileProblem, Head, Recording, joined
+from counterpoint.files.regular import require_regular
 from counterpoint.files.scanning import Scan
 
 
 def scan(path: Path, keys: Iterable[str] | None = None) -> Scan:
-    """Look at an ``.npz`` file. It is read whole, whatever the size of the pieces."""
+    """Look at an ``.npz`` file. It is read whole, whatever the size of the chunks."""
     if keys is not None:
         raise FileProblem("keys: its states are flat, without named parts to choose from.")
     arrays = read_arrays(path)
@@ -32,22 +33,23 @@ def scan(path: Path, keys: Iterable[str] | None = None) -> Scan:
     if d4rl.looks_like(arrays):
         found = d4rl.layout(arrays)
         head = replace(head, notes={**head.notes, "dropped": found.dropped})
-        return Scan(str(path), "npz", len(found.rows), head, found.pieces)
+        return Scan(str(path), "npz", len(found.rows), head, found.chunks)
     whole = {name: arrays[name] for name in NAMES if name in arrays}
     return Scan(str(path), "npz", _rows(whole), head, lambda _: iter([whole]))
 
 
 @contextmanager
 def sink(file: Output, _: Recording, head: Callable[[], Head]) -> Iterator[Callable[[Recording], object]]:
-    """Collect pieces, and write them at the end."""
-    pieces: list[Recording] = []
-    yield lambda piece: pieces.append(piece.copy())
+    """Collect chunks, and write them at the end."""
+    chunks: list[Recording] = []
+    yield lambda chunk: chunks.append(chunk.copy())
     header = {KEY: np.array(head_to_json(head()))}
-    np.savez(file, allow_pickle=False, **header, **joined(pieces).columns())
+    np.savez(file, allow_pickle=False, **header, **joined(chunks).columns())
 
 
 def read_arrays(path: Path) -> Columns:
     """Read every array of an ``.npz`` file, none of which may be larger than what the file holds."""
+    require_regular(path)
     with foreign(), zipfile.ZipFile(path) as archive:
         members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
         require_memory(sum(member.file_size for member in members))

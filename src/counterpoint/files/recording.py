@@ -47,7 +47,7 @@ class Head:
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """The contents of a file, or a piece of it.
+    """The contents of a file, or a chunk of it.
 
     Example:
         >>> import numpy as np
@@ -135,7 +135,7 @@ def assembled(columns: Mapping[str, Array], head: Head, *, first: int = 0) -> Re
 
 
 def require_finite_from(first: int, name: str, array: Array | None) -> None:
-    """Raise if a piece of a column holds NaN or infinity, naming the row of the file."""
+    """Raise if a chunk of a column holds NaN or infinity, naming the row of the file."""
     if array is None or array.dtype.kind != "f" or np.isfinite(array).all():
         return
     row = first + int(np.argmax(~np.isfinite(array.reshape(len(array), -1)).all(axis=1)))
@@ -168,10 +168,10 @@ def _parents(columns: Mapping[str, Array], head: Head, rows: int, first: int) ->
     return Provenance(base, donor, swapped)
 
 
-def joined(pieces: Iterable[Recording]) -> Recording:
+def joined(chunks: Iterable[Recording]) -> Recording:
     """Join recordings of one shape row after row, under the head of the first."""
-    every = list(pieces)
+    every = list(chunks)
     if len(every) == 1:
         return every[0]
-    columns = [piece.columns() for piece in every]
+    columns = [chunk.columns() for chunk in every]
     return trusted({name: np.concatenate([found[name] for found in columns]) for name in columns[0]}, every[0].head)

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from counterpoint.core.factors import Factorization
 from counterpoint.core.require import require_count
-from counterpoint.files.cutting import Pieces
+from counterpoint.files.cutting import Cutter
 from counterpoint.files.foreign import named
 from counterpoint.files.recording import Columns, FileProblem, Head, Recording, assembled, joined
 
-ROWS = 65536  # in a piece, unless told otherwise
+ROWS = 65536  # in a chunk, unless told otherwise
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,29 +50,29 @@ class Scan:
         goal = {"achieved_goal": self.factors.derived} if self.factors.derived else {}
         return {**self.factors.state, **goal}
 
-    def pieces(self, rows: int = ROWS) -> Iterator[Recording]:
-        """Iterate over the file, ``rows`` rows at a time (the last piece may be shorter).
+    def chunks(self, rows: int = ROWS) -> Iterator[Recording]:
+        """Iterate over the file, ``rows`` rows at a time (the last chunk may be shorter).
 
         Memory does not grow with the file, except for ``.npz``, which is read whole.
         """
         require_count("rows", rows)
         rows, count = min(rows, max(1, self.rows)), 0
-        pieces = Pieces(rows)
+        cutter = Cutter(rows)
         with named(self.path):
             for columns in self.columns(min(rows, ROWS)):
                 found = assembled(columns, self.head, first=count)
                 count += len(found)
-                yield from pieces.push(found)
-            yield from pieces.rest()
+                yield from cutter.push(found)
+            yield from cutter.rest()
             if count != self.rows:
                 raise FileProblem(f"it promises {self.rows:,} rows and holds {count:,}; it is damaged or incomplete.")
 
     def read(self) -> Recording:
         """Read the whole file."""
-        pieces = list(self.pieces(max(1, self.rows)))
-        if not pieces:
+        chunks = list(self.chunks(max(1, self.rows)))
+        if not chunks:
             raise FileProblem(f"{self.path}: it holds no transitions.")
-        return joined(pieces)
+        return joined(chunks)
 
     def last_episode(self) -> int | None:
         """Return the largest episode number, or None if the file has no episodes."""

@@ -15,7 +15,7 @@ from counterpoint.report.options import DrawFn
 MOST_PIXELS = 320  # on the longer side
 
 
-def picture(draw: DrawFn, row: Transitions, mask: Bools, alt: str) -> Html:
+def picture(draw: DrawFn, row: Transitions, mask: Bools, alt: str, most: int = MOST_PIXELS) -> Html:
     """Return an image element with a drawing of one transition.
 
     Args:
@@ -23,11 +23,12 @@ def picture(draw: DrawFn, row: Transitions, mask: Bools, alt: str) -> Html:
         row: a batch of one.
         mask: (N, n) its graph.
         alt: what it shows, for those who cannot see it.
+        most: pixels on the longer side.
     """
     hidden = (row.noise[0],) if getattr(draw, "uses_noise", False) and row.noise is not None else ()
     drawing: Callable[..., object] = draw
     image = Image.fromarray(_pixels(drawing(row.state[0], row.action[0], mask, *hidden)))
-    image.thumbnail((MOST_PIXELS, MOST_PIXELS))
+    image.thumbnail((most, most))
     out = io.BytesIO()
     image.quantize(64, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
     data = base64.b64encode(out.getvalue()).decode()

@@ -13,6 +13,7 @@ from counterpoint.report.markup import count, number, share
 CONFIRMED, WRONG = 0.999, 0.95  # confirmed shares above which the audit is green, and below which it is red
 SURE = 0.99  # what a sample of audited rows must make likely, to be green
 LOW_ACCEPTANCE = 0.01
+MOSTLY = 0.5  # share of the counterfactuals that may exchange nothing but what never changes
 FEW_DONORS = 30
 HEAVY = 0.05  # share of the counterfactuals that a single row may have a part in
 SHRUNK = 0.5  # interactions may become rarer by this factor
@@ -28,7 +29,7 @@ class Level(IntEnum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class Remark:
     """One piece of evidence and what it says."""
 
     level: Level
@@ -42,13 +43,13 @@ class Verdict:
 
     level: Level
     headline: str
-    findings: tuple[Finding, ...]
+    findings: tuple[Remark, ...]
 
 
 def judge(facts: Facts) -> Verdict:
     """Weigh the evidence. Without a simulator the verdict is amber at best."""
     if not len(facts.made):
-        nothing = Finding(Level.RED, "Yield", "No counterfactual was accepted, so there is nothing to trust or to use.")
+        nothing = Remark(Level.RED, "Yield", "No counterfactual was accepted, so there is nothing to trust or to use.")
         return Verdict(Level.RED, "Nothing was made.", (nothing,))
     findings = (_simulator(facts), _yield(facts), _parents(facts), _selection(facts), _shift(facts))
     level = max(finding.level for finding in findings)
@@ -70,49 +71,58 @@ def _headline(level: Level, audited: bool, simulator: Level) -> str:
 def lower_bound(audit: Audit, made: int) -> float:
     """Return the share of all counterfactuals that is surely confirmed.
 
-    If all were audited it is the share itself, else the lower end of Wilson's 95% interval.
+    If all were audited it is the share itself, else the lower end of Wilson's 95% interval. Static swaps do not count.
     """
-    rows, p, z = len(audit.error), audit.confirmed, 1.96
+    rows, p, z = len(audit.moving.error), audit.confirmed, 1.96
     if rows >= made or not rows:
         return p
     middle, width = p + z * z / (2 * rows), z * np.sqrt(p * (1 - p) / rows + z * z / (4 * rows * rows))
     return float(np.clip((middle - width) / (1 + z * z / rows), 0.0, p))
 
 
-def _simulator(facts: Facts) -> Finding:
-    audit, made = facts.audit, len(facts.made)
+def _simulator(facts: Facts) -> Remark:
+    audit, still = facts.audit, facts.made.static
+    made = len(still) if still.all() else int((~still).sum())  # static ones count only where there are no others
     if audit is None or not len(audit.error):
-        return Finding(
+        return Remark(
             Level.AMBER,
             "Simulator",
             "No simulator was given, so nothing here proves that these transitions could happen. They are true if the "
             "mask misses no edge; a missed edge makes wrong transitions that look right.",
         )
-    rows, sure = len(audit.error), lower_bound(audit, made)
+    rows, sure, apart = len(audit.moving.error), lower_bound(audit, made), audit.still
     level = Level.GREEN if audit.confirmed >= CONFIRMED and sure >= SURE else Level.AMBER
-    level = Level.RED if audit.confirmed < WRONG else level
+    level = Level.RED if min(audit.confirmed, apart.confirmed) < WRONG else level
     of = f"All {made:,}" if rows == made else f"{rows:,} of {made:,}"
-    said = "every one came out as stored" if not len(audit.wrong) else f"{share(audit.confirmed)} came out as stored"
+    every = not len(audit.moving.wrong)
+    said = "every one came out as stored" if every else f"{share(audit.confirmed)} came out as stored"
     tail = "" if rows == made else f" By chance alone the share among all could be as low as {share(sure)}."
-    return Finding(
+    if len(apart.error):
+        tail += f" Another {len(apart.error):,} only exchange what never changes, {len(apart.wrong):,} of them wrong."
+    return Remark(
         level,
         "Simulator",
-        f"{of} counterfactuals were put back into the simulator, and {said}, within {number(audit.atol)} in every "
+        f"{of} {facts.noun}s were put back into the simulator, and {said}, within {number(audit.atol)} in every "
         f"column.{tail}",
     )
 
 
-def _yield(facts: Facts) -> Finding:
+def _yield(facts: Facts) -> Remark:
     funnel = facts.made.funnel
-    tried = funnel.accepted + funnel.rejected
     low = funnel.acceptance < LOW_ACCEPTANCE
-    sentence = f"{share(funnel.acceptance)} of {count(tried, 'proposal')} that had something to exchange were accepted."
+    told = f"{share(funnel.acceptance)} of {count(funnel.tried, 'proposal')}"
+    sentence = f"{told} that had something to exchange were accepted."
     if low:
         sentence += " So few survive that they may not be typical; a sparse policy swaps less at a time."
-    return Finding(Level.AMBER if low else Level.GREEN, "Yield", sentence)
+    static = funnel.static / max(1, funnel.accepted)
+    if static:
+        sentence += f" {share(static)} of the {facts.noun}s only exchange what never changes, and are counted apart."
+    if static > MOSTLY:
+        sentence += " They say nothing about the dynamics."
+    return Remark(Level.AMBER if low or static > MOSTLY else Level.GREEN, "Yield", sentence)
 
 
-def _parents(facts: Facts) -> Finding:
+def _parents(facts: Facts) -> Remark:
     found, rows = facts.parents, facts.traced
     few, heavy = found.donors < FEW_DONORS, found.heaviest > HEAVY
     sentence = (
@@ -122,10 +132,10 @@ def _parents(facts: Facts) -> Finding:
     )
     if few or heavy:
         sentence += " That is little variety: the counterfactuals repeat a few originals over and over."
-    return Finding(Level.AMBER if few or heavy else Level.GREEN, "Variety", sentence)
+    return Remark(Level.AMBER if few or heavy else Level.GREEN, "Variety", sentence)
 
 
-def _selection(facts: Facts) -> Finding:
+def _selection(facts: Facts) -> Remark:
     real, after = facts.real, facts.blend(facts.real.factored, facts.synthetic.factored)
     shrunk = facts.synthetic.interactions < SHRUNK * real.interactions
     sentence = (
@@ -135,10 +145,10 @@ def _selection(facts: Facts) -> Finding:
     )
     if shrunk:
         sentence += " Interactions have become rare: keep real rows in every batch."
-    return Finding(Level.AMBER if shrunk else Level.GREEN, "Selection", sentence)
+    return Remark(Level.AMBER if shrunk else Level.GREEN, "Selection", sentence)
 
 
-def _shift(facts: Facts) -> Finding:
+def _shift(facts: Facts) -> Remark:
     worst = facts.features[0]
     moved = worst.gap > MOVED and worst.gap > noise_gap(facts.real.rows, facts.synthetic.rows)
     if worst.gap > MOVED and not moved:
@@ -153,4 +163,4 @@ def _shift(facts: Facts) -> Finding:
             "Single features are distributed much as before: the largest gap between distribution functions is "
             f"{worst.gap:.3f}, at {worst.label}."
         )
-    return Finding(Level.AMBER if worst.gap > MOVED else Level.GREEN, "Features", sentence)
+    return Remark(Level.AMBER if worst.gap > MOVED else Level.GREEN, "Features", sentence)

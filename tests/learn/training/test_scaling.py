@@ -50,4 +50,4 @@ def test_a_batch_without_next_state_says_so(rng):
 
 def test_batches_cover_a_batch():
     batch = ScaledBatch(torch.arange(7.0)[:, None], torch.zeros(7, 0))
-    assert [one.state.flatten().tolist() for one in batch.batches(3)] == [[0, 1, 2], [3, 4, 5], [6]]
+    assert [one.state.flatten().tolist() for one in batch.chunks(3)] == [[0, 1, 2], [3, 4, 5], [6]]

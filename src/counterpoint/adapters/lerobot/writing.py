@@ -88,11 +88,11 @@ class _Frames:
         self._waiting: list[Recording] = []
         self._open: dict[Path, pq.ParquetWriter] = {}
 
-    def append(self, piece: Recording) -> None:
+    def append(self, chunk: Recording) -> None:
         """Take more rows, and write the episodes that are now complete."""
-        rows = joined([*self._waiting, piece])
+        rows = joined([*self._waiting, chunk])
         lengths = _lengths(rows)
-        last = 0 if rows.transitions.episode is None else int(lengths[-1])  # it may go on in the next piece
+        last = 0 if rows.transitions.episode is None else int(lengths[-1])  # it may go on in the next chunk
         self._waiting = [rows[len(rows) - last :].copy()] if last else []
         self._write(rows[: len(rows) - last], lengths[: len(lengths) - bool(last)])
 

@@ -24,8 +24,8 @@ class Recorder(gymnasium.Wrapper[Any, Any, Any, Any]):
         env: an environment with a MuJoCo simulator.
         islands: also record who touched whom, so that `Islands` need not simulate recorded rows again.
         fresh: before every step, compute what follows from positions and velocities, unless the environment does it
-            itself. Some read values that are one substep old; nobody could put these back. Switch it off only to see
-            how much it matters.
+            itself. Some read values that lag one substep behind, and those cannot be restored. Switch it off only to
+            see how much it matters.
         everything: record the whole integration state, also what looks as if it were always zero.
     """
 

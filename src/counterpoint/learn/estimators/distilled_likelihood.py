@@ -120,7 +120,7 @@ class DistilledLikelihood(NetworkEstimator):
         swapped &= torch.from_numpy(rng.random((count, 1)) < self.recombined)
         batch = recombined(rows[base], rows[donor], swapped, network.owner)
         with torch.no_grad(), flushed_denormals():
-            answers = torch.cat([network.answers(asked) for asked in batch.batches(_ASKED)])
+            answers = torch.cat([network.answers(asked) for asked in batch.chunks(_ASKED)])
         return Labelled(batch, torch.log(answers.clamp(min=0.0) + _SMALLEST))
 
     def loss(self, network: "Distilled", batch: Labelled, generator: torch.Generator) -> Tensor:  # noqa: ARG002

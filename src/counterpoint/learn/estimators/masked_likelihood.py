@@ -166,8 +166,8 @@ class MaskedNetwork(DensityNetwork):
         """Return how likely it was what happened, a logarithm (n, B), and the error of the expectation, (n, B, D)."""
         likelihood, error = [], []
         with torch.no_grad():
-            for part in batch.batches(_BATCH):
-                found, value = self.densities(self.network.total(part)), self.target(part)
+            for chunk in batch.chunks(_BATCH):
+                found, value = self.densities(self.network.total(chunk)), self.target(chunk)
                 likelihood.append(found.blurred(self.tolerance).log_prob(value, self.real))
                 error.append((value - found.expectation()).abs())
         return torch.cat(likelihood, dim=1), torch.cat(error, dim=1)

@@ -29,8 +29,8 @@ class Rows:
         picked = {name: None if value is None else value[rows] for name, value in self._values().items()}
         return replace(self, **picked)  # type: ignore[type-var]
 
-    def batches(self, size: int) -> Iterator[Self]:
-        """Iterate over consecutive batches of at most ``size`` rows."""
+    def chunks(self, size: int) -> Iterator[Self]:
+        """Iterate over consecutive chunks of at most ``size`` rows."""
         for start in range(0, len(self), size):
             yield self[start : start + size]
 
