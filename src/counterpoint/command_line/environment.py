@@ -84,7 +84,7 @@ def scene(given: argparse.Namespace) -> Any:
         env = maker(given.environment, {**dict(given.setting), "render_mode": "rgb_array"})()
     except TypeError:  # a function that takes no such setting
         return None
-    found = adapter.Scene(env, pictures.from_above if pictures.has_table(env.unwrapped) else None)
+    found = adapter.SceneDrawing(env, pictures.from_above if pictures.has_table(env.unwrapped) else None)
     return found if found.draws else None
 
 

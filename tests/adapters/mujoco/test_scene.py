@@ -4,7 +4,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from counterpoint.adapters.mujoco import Scene, collect, factorization
+from counterpoint.adapters.mujoco import SceneDrawing, collect, factorization
 from counterpoint.report.pictures import picture
 from counterpoint.worlds.fetch.pictures import from_above
 from tests.adapters.mujoco.conftest import Balls
@@ -13,7 +13,7 @@ from tests.adapters.mujoco.conftest import Balls
 @pytest.fixture(scope="module")
 def drawn():
     env = gymnasium.make("counterpoint/FetchPushDisentangled-v0", render_mode="rgb_array", width=120, height=120)
-    return Scene(env), collect(env, None, 60, rng=np.random.default_rng(0))
+    return SceneDrawing(env), collect(env, None, 60, rng=np.random.default_rng(0))
 
 
 def views(scene, data, *rows):
@@ -41,7 +41,7 @@ def test_without_opengl_another_drawing_is_asked(drawn, monkeypatch):
     def fails():
         raise ImportError("no OpenGL here")
 
-    other = Scene(scene.env, from_above)
+    other = SceneDrawing(scene.env, from_above)
     monkeypatch.setattr(other.env, "render", fails)
     (plain,) = views(other, data, 0)
     assert other.plain
@@ -56,4 +56,4 @@ def test_an_environment_that_draws_nothing_says_so():
         def render(self):
             return None
 
-    assert not Scene(Silent()).draws
+    assert not SceneDrawing(Silent()).draws

@@ -16,8 +16,8 @@ from counterpoint.offscreen import headless
 WITHOUT_OPENGL = (mujoco.FatalError, ImportError, AttributeError, OSError, RuntimeError, Warning)  # each way to fail
 
 
-class Scene:
-    """Draws transitions for a report: ``write_report(..., extras=Extras(draw=Scene(env)))``.
+class SceneDrawing:
+    """Draws transitions for a report: ``write_report(..., extras=Extras(draw=SceneDrawing(env)))``.
 
     Args:
         env: the environment, made with ``render_mode="rgb_array"``. It is used up.

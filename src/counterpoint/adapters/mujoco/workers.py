@@ -47,13 +47,14 @@ class Bench:
     ) -> Ended:
         """Step from each row, and only once from rows that differ in their goal alone.
 
-        ``progress`` is called with the number of steps done.
+        ``progress`` is called with the number of rows done.
         """
         if noise is None:
             _ = self.inside.full_state
             return self._run(state, action, noise, watch, progress)
         first, again = _distinct(noise[:, : packing_of(self.inside, noise).width], action)
-        found = self._run(state[first], action[first], noise[first], watch, progress)
+        told = None if progress is None else lambda done: progress(done * len(state) // max(1, len(first)))
+        found = self._run(state[first], action[first], noise[first], watch, told)
         ends, goal = found.next_state[again], self.inside.columns.goal
         ends[:, goal] = state[:, goal]
         return Ended(ends, None if found.ties is None else found.ties[again])
