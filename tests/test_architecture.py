@@ -13,7 +13,19 @@ SRC = ROOT / "src" / "counterpoint"
 MODULES = sorted(SRC.rglob("*.py"))
 
 # What each part of the package may import from the rest of it; itself always.
-TOOLS = {"description", "masks", "goals", "replay", "files", "metrics", "checks", "report", "scm", "user_code"}
+TOOLS = {
+    "description",
+    "masks",
+    "goals",
+    "replay",
+    "files",
+    "metrics",
+    "checks",
+    "report",
+    "scm",
+    "simulators",
+    "user_code",
+}
 ALLOWED = {
     "core": set(),
     **{tool: {"core"} | TOOLS for tool in TOOLS},

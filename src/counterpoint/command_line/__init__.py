@@ -7,6 +7,7 @@ terminal, otherwise one line for each stage.
 
 import argparse
 import os
+import shlex
 import sys
 import traceback
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from counterpoint.command_line import audit, augment, convert, demo, fit_mask, inspect, report, score_mask
 from counterpoint.command_line.stopping import Stopped, Watch, watched
+from counterpoint.command_line.wording import described
 
 VERBS = (inspect, augment, report, audit, fit_mask, score_mask, convert, demo)
 EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError)  # what the library explains in words
@@ -48,6 +50,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb and return its exit code."""
     given = parser().parse_args(arguments)
+    given.command = shlex.join(["counterpoint", *(sys.argv[1:] if arguments is None else arguments)])
     with watched() as watch:
         try:
             return _run(given)
@@ -74,7 +77,8 @@ def _run(given: argparse.Namespace) -> int:
     except EXPECTED as error:
         if isinstance(error, TypeError) and not _explained(error):
             raise
-        print(f"counterpoint {given.verb}: {error}", file=sys.stderr)
+        words = described(str(error)) if getattr(given, "description", None) else str(error)
+        print(f"counterpoint {given.verb}: {words}", file=sys.stderr)
         return 2
     except SystemExit as error:
         traceback.print_exc()

@@ -18,10 +18,10 @@ from counterpoint.command_line.progress import bar
 from counterpoint.core.augment import Augmenter
 from counterpoint.description import Description
 from counterpoint.description.building import settings_of
-from counterpoint.files import augment, report, scan
+from counterpoint.files import augment, check_task, report, scan
 from counterpoint.files.apart import require_apart
 from counterpoint.files.augmentation import Plan
-from counterpoint.files.jobs import check_task, planned
+from counterpoint.files.jobs import planned
 from counterpoint.files.output import require_free
 from counterpoint.files.scanning import Scan
 from counterpoint.user_code import sources
@@ -54,6 +54,7 @@ def run(given: argparse.Namespace) -> int:
     """Augment a file."""
     source = arguments.opened(given)
     description = arguments.described(given.description, source)
+    source = arguments.opened_as(given, description)
     outputs = {"the output": Path(given.out)}
     if given.report is not None:
         outputs["the report"] = Path(given.report)
@@ -67,12 +68,13 @@ def run(given: argparse.Namespace) -> int:
     plan = planned(source, augmenter, given.out, **amount)
     for path in outputs.values():
         require_free(path, force=given.force)
+    arguments.tell_unread(source)
     _check(given, source, description, augmenter)
     with bar("augment", plan.size) as show:
         done = augment(source, augmenter, given.out, resume=given.resume, force=given.force, progress=show, **amount)
     print(done)
     if given.report is not None:
-        print(f"\nreport: {report(scan(given.out), augmenter, given.report, force=given.force)}")
+        print(f"\nreport: {report(scan(given.out), augmenter, given.report, force=given.force, command=given.command)}")
     return 0
 
 

@@ -35,7 +35,8 @@ def run(given: argparse.Namespace) -> int:
     require_apart({"the report": Path(given.out)}, arguments.inputs(source, description))
     step, draw = arguments.step_of(given), drawing(given.world)
     stage(f"report: {source.rows:,} rows")
-    options: dict[str, Any] = {"force": given.force, "step": step, "atol": given.atol, "draw": draw}
+    options: dict[str, Any] = {"force": given.force, "step": step, "draw": draw, "command": given.command}
+    options["atol"] = description.tolerance(given.atol)
     print(f"report: {report(source, description.augmenter(), given.out, **options)}")
     return 0
 

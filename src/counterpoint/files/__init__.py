@@ -26,9 +26,10 @@ from counterpoint.core.provenance import Provenance
 from counterpoint.core.transitions import Transitions
 from counterpoint.files.formats import FORMATS, Format, look
 from counterpoint.files.header import factors_from_json, factors_to_json
-from counterpoint.files.jobs import Augmented, audit, augment, check_task, report
+from counterpoint.files.jobs import Augmented, audit, augment, report
 from counterpoint.files.recording import FileProblem, Head, Recording
 from counterpoint.files.scanning import ROWS, Scan
+from counterpoint.files.task import check_task
 from counterpoint.files.writing import Writer, writer
 
 __all__ = [

@@ -21,6 +21,7 @@ from counterpoint.core.transitions import Transitions
 from counterpoint.files.recording import FileProblem, Head, Recording, joined
 from counterpoint.files.scanning import Scan
 
+LOOK = 1024  # rows that are looked at before a job begins
 CHUNK_BYTES = 256 * 2**20  # of real rows that are held in memory
 
 
@@ -88,10 +89,11 @@ class Plan:
                 f"size: a window alone has {window} rows, and you asked for {self.size - rows} more. Ask for more."
             )
         object.__setattr__(self, "size", self.size - (self.size - rows) % window)
-        first = next(self.source.chunks(1))
+        first = next(self.source.chunks(LOOK))
         self.augmenter.factors.require_widths(first.transitions.state.shape[1], first.transitions.action.shape[1])
+        _fitting(first.transitions, self.augmenter.factors, self.source.path)
         if not self.chunk_rows:
-            width = max(1, sum(array.nbytes for array in first.columns().values()))
+            width = max(1, sum(array.nbytes for array in first.columns().values()) // len(first))
             chunks = -(-rows * width // CHUNK_BYTES)
             object.__setattr__(self, "chunk_rows", -(-rows // chunks))
         self._require_possible()
@@ -131,7 +133,7 @@ def augmented(plan: Plan, ledger: Ledger | None = None) -> Iterator[tuple[Record
     """
     factors, start, episode = plan.augmenter.factors, 0, plan.first_episode
     for number, chunk in enumerate(plan.source.chunks(plan.chunk_rows)):
-        real = _fitting(chunk.transitions, factors)
+        real = _fitting(chunk.transitions, factors, plan.source.path)
         data = real if plan.augmenter.window > 1 else real.replace(episode=None, step=None)
         yield Recording(real, chunk.head, Provenance.real(len(data), factors, first=start)), Funnel()
         size = plan.made_before(start + len(data)) - plan.made_before(start)
@@ -145,9 +147,21 @@ def augmented(plan: Plan, ledger: Ledger | None = None) -> Iterator[tuple[Record
         start += len(data)
 
 
-def _fitting(data: Transitions, factors: Factorization) -> Transitions:
-    """Return real rows that fit the factors, with whole numbers for episodes and steps."""
-    if data.noise is not None and data.noise.shape[1] != factors.noise_width:
+def _fitting(data: Transitions, factors: Factorization, path: str) -> Transitions:
+    """Return real rows that fit the factors, with whole numbers for episodes and steps.
+
+    Raises:
+        ValueError: if they hold noise, or hidden state, that no factor owns: a swap would lose it. Noise that never
+            varies is no loss.
+    """
+    came, owned = 0 if data.noise is None else data.noise.shape[1], factors.noise_width
+    if data.noise is not None and came != owned:
+        if owned or (data.noise != data.noise[:1]).any():
+            raise ValueError(
+                f"noise: {path} holds {came} columns of noise or hidden state, and the factors own {owned}. Say "
+                "who owns each: a section [noise] in a description, Factorization(noise=...) in Python. To leave them "
+                "out, write noise = false in a description, or give scan(...).without('noise')."
+            )
         data = data.replace(noise=None)
     numbers = {"episode": data.episode, "step": data.step}
     return data.replace(**{name: None if array is None else array.astype(np.int64) for name, array in numbers.items()})

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from counterpoint.checks import Audit, check_reward_fn, check_terminal_fn
+from counterpoint.checks import Audit
 from counterpoint.checks import audit as audit_rows
 from counterpoint.core.arrays import Array
 from counterpoint.core.augment import Augmenter, Counterfactuals
@@ -27,6 +27,7 @@ from counterpoint.files.output import require_free
 from counterpoint.files.recording import FileProblem, Head, Recording
 from counterpoint.files.scanning import ROWS, Scan
 from counterpoint.files.writing import behind, writer
+from counterpoint.simulators import Tolerance
 
 Progress = Callable[[int], object] | None
 
@@ -147,7 +148,7 @@ def audit(
     source: str | os.PathLike[str] | Scan,
     step: Callable[..., Array],
     *,
-    atol: float = 1e-6,
+    atol: float | Tolerance = 1e-6,
     rows: int | None = None,
     real: bool = False,
     progress: Progress = None,
@@ -156,11 +157,11 @@ def audit(
 
     Args:
         source: an augmented file, or what `scan` returned. In a file without provenance all rows are looked at.
-        step: ``(state, action) -> next_state``, batched; called with noise where the file holds noise.
-        atol: largest difference in any column that still counts as agreement.
+        step: ``(state, action) -> next_state``, batched or for one row; called with noise where the file holds noise.
+        atol: largest difference in any column that still counts as agreement; or a `Tolerance`.
         rows: look at so many rows at most, spread evenly over the file; all by default.
         real: look at the real rows instead, which says how well simulator and data agree at all.
-        progress: called with the number of rows read so far, now and then.
+        progress: called with the number of rows put back so far, now and then.
 
     Raises:
         FileProblem: if the file cannot be read, or holds no such rows.
@@ -169,17 +170,23 @@ def audit(
     if rows is not None:
         require_count("rows", rows)
     window, found = 1 if real else noted_window(scan.head), None
-    for data in whole_windows(_chosen_rows(scan, rows, window, real=real, progress=progress), window):
+    for data in whole_windows(_chosen_rows(scan, rows, window, real=real, progress=None), window):
         made = (
             Counterfactuals(data.transitions, data.provenance, Funnel(), window)
             if data.provenance
             else data.transitions
         )
-        new = audit_rows(made, step, atol=atol)
+        new = audit_rows(made, step, atol=atol, progress=_beyond(found, window, progress))
         found = new if found is None else found + new
     if found is None:
         raise FileProblem(f"{scan.path}: it holds no {'real transitions' if real else 'counterfactuals to audit'}.")
     return found
+
+
+def _beyond(found: Audit | None, window: int, progress: Progress) -> Progress:
+    """Return progress that goes on after what was audited before; windows are counted as rows."""
+    before = 0 if found is None else len(found.error)
+    return None if progress is None else lambda done: progress((before + done) * window)
 
 
 def report(
@@ -199,14 +206,16 @@ def report(
         page: where to write the report, an HTML page.
         force: replace a page that exists.
         step: a simulator that the counterfactuals are put back into, as for `audit`.
-        **extras: ``atol`` as for `audit`; ``draw`` and ``labels`` as for `counterpoint.report.Extras`.
+        **extras: ``atol`` as for `audit`; ``command``, to be put on record; ``draw`` and ``labels`` as for
+            `counterpoint.report.Extras`.
     """
     scan = source if isinstance(source, Scan) else look(os.fspath(source), None)
     require_apart({"the report": Path(page)}, {"the data": place_of(scan)})
     require_free(Path(page), force=force)
     data, made = gathered(scan)
-    atol = extras.pop("atol", 1e-6)
+    atol, command = extras.pop("atol", 1e-6), extras.pop("command", None)
     about = {
+        **({} if command is None else {"command": command}),
         "file": scan.path,
         "made from": scan.head.source,
         "seed": scan.head.notes.get("seed"),
@@ -223,33 +232,6 @@ def report(
         extras=pages.Extras(about=about, **extras),
     )
     return found
-
-
-def check_task(
-    source: str | os.PathLike[str] | Scan, augmenter: Augmenter, *, reward: bool = True, terminal: bool = True
-) -> None:
-    """Raise if the reward or the terminal function contradicts the real rows of a file.
-
-    Counterfactuals are relabelled by these functions, so a wrong one makes every row wrong. About 65,536 rows are
-    looked at, spread evenly over the file.
-
-    Args:
-        source: the file, or what `scan` returned.
-        augmenter: has the functions.
-        reward: look at the reward function.
-        terminal: look at the terminal function, if there is one.
-
-    Raises:
-        CheckFailed: naming the worst row.
-    """
-    scan = source if isinstance(source, Scan) else look(os.fspath(source), None)
-    for chunk in _chosen_rows(scan, ROWS, real=True, progress=None):
-        data = chunk.transitions
-        if reward:
-            scale = float(np.abs(data.reward).max(initial=0.0))
-            check_reward_fn(augmenter.reward_fn, data, atol=1e-5 + 1e-4 * scale)
-        if terminal and augmenter.terminal_fn is not None:
-            check_terminal_fn(augmenter.terminal_fn, data)
 
 
 def _chosen_rows(

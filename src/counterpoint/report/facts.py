@@ -1,6 +1,6 @@
 """Everything a report says, as numbers: measured once, on a bounded number of rows."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from counterpoint.report.distributions import Comparison, compare, features
 from counterpoint.report.graphs import Graphs, graphs, rows_of
 from counterpoint.report.options import Extras
 from counterpoint.report.provenance import Parents, SwapSet, parents, swap_sets
+from counterpoint.report.scene import scene
 
 MOST_ROWS = 20_000  # rows of data, and of counterfactuals, that distributions and graphs are measured on
 MOST_PROVENANCE = 1_000_000  # counterfactuals whose parents are counted
@@ -70,6 +71,7 @@ def measure(
     traced = made.provenance[rows_of(len(made), MOST_PROVENANCE, rng)]
     sets, different = swap_sets(traced)
     tried = examples.rejected(real, seen, augmenter, rng=rng)
+    extras = extras if extras.draw is not None else replace(extras, draw=scene(real, factors))
     return Facts(
         data=data,
         made=made,

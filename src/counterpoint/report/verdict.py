@@ -50,7 +50,7 @@ def judge(facts: Facts) -> Verdict:
     if not len(facts.made):
         nothing = Finding(Level.RED, "Yield", "No counterfactual was accepted, so there is nothing to trust or to use.")
         return Verdict(Level.RED, "Nothing was made.", (nothing,))
-    findings = (_simulator(facts), _yield(facts), _parents(facts), _selection(facts), _shift(facts))
+    findings = (_simulator(facts), _yield(facts), _parents(facts), _selection(facts), _rewards(facts), _shift(facts))
     level = max(finding.level for finding in findings)
     return Verdict(level, _headline(level, facts.audit is not None, findings[0].level), findings)
 
@@ -136,6 +136,28 @@ def _selection(facts: Facts) -> Finding:
     if shrunk:
         sentence += " Interactions have become rare: keep real rows in every batch."
     return Finding(Level.AMBER if shrunk else Level.GREEN, "Selection", sentence)
+
+
+def _rewards(facts: Facts) -> Finding:
+    """Say whether rewards have shifted; where they take few values, what became of the share of the best one."""
+    found, chance = facts.reward, noise_gap(facts.real.rows, facts.synthetic.rows)
+    before, after = (float(shares[-1]) for shares in (found.before, found.after))
+    rarer = found.discrete and len(found.bounds) > 1 and after < SHRUNK * before and before - after > chance
+    moved = found.gap > chance and (found.gap > MOVED or rarer)
+    if found.discrete and len(found.bounds) > 1:
+        best = f"The best reward, {number(float(found.bounds[-1]))}, has a share of {share(before)} in the real rows"
+        sentence = f"{best} and of {share(after)} in the counterfactuals."
+    else:
+        sentence = (
+            f"The mean reward is {number(found.real.mean)} in the real rows and {number(found.made.mean)} in the "
+        )
+        sentence += "counterfactuals."
+    if moved:
+        sentence += (
+            " An agent that trains on both sees another task than the recorded one: keep real rows in every batch."
+        )
+        sentence += " A reward function that is wrong away from the recorded rows looks like this, too."
+    return Finding(Level.AMBER if moved else Level.GREEN, "Rewards", sentence)
 
 
 def _shift(facts: Facts) -> Finding:
