@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from counterpoint import Augmenter
-from counterpoint.checks import audit, check_counterfactuals, check_mask_fn, check_reward_fn
+from counterpoint import Augmenter, Factorization, Transitions
+from counterpoint.checks import CheckFailed, audit, check_counterfactuals, check_mask_fn, check_reward_fn
 from counterpoint.masks import Constant
 from tests.examples import first_column, make_data, make_factors
 
@@ -78,3 +78,58 @@ def test_check_reward_fn(data):
     check_reward_fn(first_column, data)
     with pytest.raises(AssertionError, match="differs from the data in .* the data says .*, reward_fn says"):
         check_reward_fn(lambda s, a, n: n[:, 1], data)
+
+
+class TestStaticSwapsAreCountedApart:
+    """Swaps of a goal are true whatever the mask says, so they must not make a bad mask look good."""
+
+    factors = Factorization.blocks(state={"a": 1, "b": 1, "goal": 1})
+
+    def made(self, share, rng):
+        """Of the truth, a acts on b; the mask misses it."""
+        state = np.column_stack([rng.random((400, 2)), rng.integers(0, 9, 400)])
+        data = Transitions(state, np.zeros((400, 0)), np.zeros(400), self.step(state), np.zeros(400, bool))
+        blind = Augmenter(self.factors, Constant.identity(self.factors), lambda s, a, s2: s2[:, 0], static_share=share)
+        return blind.fill(data, 500, rng=rng)
+
+    @staticmethod
+    def step(state, action=None):
+        return np.column_stack([state[:, 0] + 1, state[:, 0] + state[:, 1], state[:, 2]])
+
+    def test_shares_speak_of_the_others(self, rng):
+        made = self.made(0.5, rng)
+        found = audit(made, self.step)
+        apart = made.static
+        assert apart.sum() == made.funnel.static > 100
+        assert found.confirmed < 0.01  # every swap of a or b is wrong
+        assert found.exact < 0.01
+        assert len(found.moving.error) == 500 - apart.sum()
+        assert (found.still.confirmed, len(found.still.error)) == (1.0, apart.sum())
+        assert f"apart from these, {apart.sum():,} that exchange only what never changes, 0 wrong" in str(found)
+        both = found + found
+        assert (both.confirmed, len(both.still.error)) == (found.confirmed, 2 * apart.sum())
+        with pytest.raises(CheckFailed, match="apart from these"):
+            check_counterfactuals(made, self.step, at_least=0.3)  # half of all rows are right
+
+    def test_pure_relabelling_is_judged_by_what_there_is(self, rng):
+        found = audit(self.made(1.0, rng), self.step)
+        assert found.confirmed == 1.0
+        assert len(found.moving.error) == 500
+        assert not len(found.still.error)
+
+    def test_a_goal_that_the_simulator_moves_is_found(self, rng):
+        with pytest.raises(CheckFailed, match="expected at least"):
+            check_counterfactuals(self.made(0.5, rng), lambda s, a: self.step(s) + np.eye(3)[2], at_least=0.0001)
+
+
+def test_windows_are_named_as_windows(rng):
+    factors = Factorization.blocks(state={"a": 1, "b": 1})
+    state = rng.random((60, 2))
+    data = Transitions(
+        state, np.zeros((60, 0)), np.zeros(60), np.roll(state, -1, axis=0), np.zeros(60, bool),
+        episode=np.repeat(np.arange(3), 20), step=np.tile(np.arange(20), 3),
+    )  # fmt: skip
+    made = Augmenter(factors, Constant.identity(factors), lambda s, a, s2: s2[:, 0], window=5).fill(data, 40, rng=rng)
+    message = "of 40 counterfactual windows of 5 rows confirmed, 40 wrong.* Worst is window"
+    with pytest.raises(CheckFailed, match=message):
+        check_counterfactuals(made, lambda s, a: s + 1)

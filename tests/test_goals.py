@@ -1,5 +1,7 @@
 """Goal environments: flat states and back, the goal as a factor, relabelling as a swap."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict
@@ -94,6 +96,32 @@ def test_the_mask_leaves_the_goal_alone(rng):
     check_mask_fn(mask, data, factors)
     expected = np.array([[1, 1, 0], [0, 1, 0], [0, 0, 1], [1, 0, 0]], bool)
     np.testing.assert_array_equal(mask(data.state, data.action)[0], expected)
+
+
+@pytest.mark.parametrize("looks_at", [("noise",), ("next_state",), ("next_state", "noise")])
+def test_a_mask_that_looks_at_noise_or_next_states_is_given_them(looks_at, rng):
+    """With a goal around it, it sees what it would see without one: its own columns, and the noise."""
+    factors = replace(GOALS.factors(INNER), noise={"hand": (0,)})
+    data = rollout(rng).replace(noise=rng.random((300, 1)))
+    widths = {"next_state": 4, "noise": 1}
+
+    class Hidden:
+        uses_next_state, uses_noise = "next_state" in looks_at, "noise" in looks_at
+        rows_at_once = 77
+
+        def __call__(self, state, action, *more):
+            assert [state.shape[1], *(array.shape[1] for array in more)] == [4, *(widths[name] for name in looks_at)]
+            near = more[-1][:, 0] < 0.5
+            return np.eye(3, 2, dtype=bool) | near[:, None, None]
+
+    mask = GOALS.mask(Hidden(), factors)
+    assert mask.rows_at_once == 77
+    check_mask_fn(mask, data, factors)
+    made = Augmenter(factors, mask, GOALS.reward_fn(compute_reward)).fill(data, 200, rng=rng)
+    last = made.transitions.noise[:, 0] if looks_at[-1] == "noise" else made.transitions.next_state[:, 0]
+    tied = last < 0.5  # there all but the goal is one component
+    assert (made.swapped[tied][:, [0, 1, 3]].sum(axis=1) % 3 == 0).all()
+    assert tied.any()
 
 
 def test_relabelling_goals_is_swapping_a_factor(rng):

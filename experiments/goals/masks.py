@@ -50,5 +50,5 @@ def learned(name: str, rows: int, epochs: int) -> Any:
             data = play(task, rows, rng)
             learn.ResidualAttribution(epochs=epochs).fit(data, factors, rng=rng, progress=False).save(path)
     fitted, rng = learn.load(path), np.random.default_rng(FIT_SEED + 1)
-    found = learn.calibrate(fitted, play(task, max(rows // 5, 500), rng), factors, rng=rng, progress=False)
+    found = learn.calibrate(fitted, play(task, max(rows // 5, 2_000), rng), factors, rng=rng, progress=False)
     return Union(Constant.identity(factors), Threshold(fitted, found.tau))

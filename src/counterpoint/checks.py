@@ -25,12 +25,18 @@ class CheckFailed(AssertionError, ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """What a simulator says of counterfactuals that were put back into it."""
+    """What a simulator says of counterfactuals that were put back into it.
+
+    Swaps of what never changes, such as a goal, are true whatever the mask says of the rest. They are counted
+    apart: the shares speak of the others, unless there are no others.
+    """
 
     error: Floats  # (B,) largest absolute difference between stored and simulated next state; of a window, in all of it
     atol: float
     columns: Floats  # (S,) largest difference in each column
     same: Bools | None = None  # (B,) rows, or windows, that come out to the bit
+    static: Bools | None = None  # (B,) rows, or windows, that exchange nothing but what never changes
+    window: int = 1  # rows that were put back together
     sets: Mapping[bytes, tuple[int, int]] = field(default_factory=dict)  # swapped nodes, packed -> tried, wrong
 
     @property
@@ -39,18 +45,38 @@ class Audit:
         return np.flatnonzero(~(self.error <= self.atol))
 
     @property
+    def moving(self) -> "Audit":
+        """The audit of all but the static ones, if there are others; else of all."""
+        apart = self._static
+        return self if not apart.any() or apart.all() else self._part(~apart)
+
+    @property
+    def still(self) -> "Audit":
+        """The audit of the static ones, where they are counted apart."""
+        apart = self._static
+        return self._part(apart & ~apart.all())
+
+    @property
     def confirmed(self) -> float:
-        """Share of rows, or of windows, that the simulator confirms."""
-        return 1.0 - len(self.wrong) / max(1, len(self.error))
+        """Share of rows, or of windows, that the simulator confirms; static ones are counted apart."""
+        counted = self.moving
+        return 1.0 - len(counted.wrong) / max(1, len(counted.error))
 
     @property
     def exact(self) -> float:
-        """Share of rows, or of windows, that come out to the bit."""
-        return float(np.mean(self._same))
+        """Share of rows, or of windows, that come out to the bit; static ones are counted apart."""
+        return float(np.mean(self.moving._same))
 
     @property
     def _same(self) -> Bools:
         return np.asarray(self.error == 0) if self.same is None else self.same
+
+    @property
+    def _static(self) -> Bools:
+        return np.zeros(len(self.error), np.bool_) if self.static is None else self.static
+
+    def _part(self, rows: Bools) -> "Audit":
+        return Audit(self.error[rows], self.atol, self.columns, self._same[rows], window=self.window)
 
     def __add__(self, other: "Audit") -> "Audit":
         """Join the audits of two lots of rows, so that a file can be audited chunk by chunk: 8 bytes a row are kept."""
@@ -58,8 +84,10 @@ class Audit:
             raise ValueError("audits add up only if they have the same tolerance and the same columns.")
         error = np.concatenate([self.error, other.error])
         same = np.concatenate([self._same, other._same])
+        static = np.concatenate([self._static, other._static])
         both = {key: _sum(self.sets.get(key), other.sets.get(key)) for key in {**self.sets, **other.sets}}
-        return Audit(error, self.atol, np.maximum(self.columns, other.columns), same, sets=both)
+        columns = np.maximum(self.columns, other.columns)
+        return Audit(error, self.atol, columns, same, static, self.window, both)
 
     def by_set(self, factors: Factorization) -> list[tuple[tuple[str, ...], int, int]]:
         """Return the names of each swapped set, how many were put back and how many came out wrong, worst first."""
@@ -70,7 +98,13 @@ class Audit:
         return sorted(found, key=lambda one: (-one[2], -one[1], one[0]))
 
     def __str__(self) -> str:
-        return f"{self.confirmed:.2%} of {len(self.error):,} counterfactuals confirmed, {len(self.wrong):,} wrong"
+        counted, apart = self.moving, self.still
+        noun = "counterfactuals" if self.window == 1 else f"counterfactual windows of {self.window} rows"
+        told = f"{self.confirmed:.2%} of {len(counted.error):,} {noun} confirmed, {len(counted.wrong):,} wrong"
+        if len(apart.error):
+            told += f"; apart from these, {len(apart.error):,} that exchange only what never changes"
+            told += f", {len(apart.wrong):,} wrong"
+        return told
 
 
 def check_mask_fn(mask_fn: Mask, data: Transitions, factors: Factorization) -> None:
@@ -145,7 +179,10 @@ def audit(
             errors are then in proportion to the largest; or a `Tolerance`, which also knows angles.
         progress: called with the number of rows, or windows, put back so far, now and then.
     """
-    data, window = (made.transitions, made.window) if isinstance(made, Counterfactuals) else (made, 1)
+    static: Bools | None = None
+    data, window = made if isinstance(made, Transitions) else made.transitions, 1
+    if isinstance(made, Counterfactuals):
+        window, static = made.window, made.static
     error, same = np.zeros(len(data) // window), np.zeros(len(data) // window, np.bool_)
     columns = np.zeros(data.state.shape[1])
     tolerance = _tolerance(atol, len(columns))
@@ -160,7 +197,7 @@ def audit(
         error[rows] = scaled.reshape(-1, window * len(columns)).max(axis=1, initial=0.0)
         columns = np.maximum(columns, apart.max(axis=0, initial=0.0))
     sets = _sets(made.windows.swapped, error > limit) if isinstance(made, Counterfactuals) else {}
-    return Audit(error, limit, columns, same, sets=sets)
+    return Audit(error, limit, columns, same, static, window, sets)
 
 
 def _tolerance(atol: float | Floats | Tolerance, width: int) -> Tolerance:
@@ -231,17 +268,18 @@ def check_counterfactuals(
         made: counterfactuals, or any transitions.
         step: as for ``audit``.
         atol: largest difference in any column that still counts as agreement.
-        at_least: share of rows that must be confirmed.
+        at_least: share of rows, or of windows, that must be confirmed; of static ones too, where there are any.
     """
     found = audit(made, step, atol=atol)
-    if found.confirmed < at_least:
+    if min(found.confirmed, found.still.confirmed) < at_least:
         row = int(found.error.argmax())
         parents = made.windows[[row]] if isinstance(made, Counterfactuals) else None
         origin = f" (from rows {parents.base[0]} and {parents.donor[0]})" if parents is not None else ""
+        noun = "row" if found.window == 1 else "window"
         over = found.columns > _tolerance(atol, len(found.columns)).columns
         worst = [int(column) for column in np.argsort(-found.columns)[:4] if over[column]]
         raise CheckFailed(
-            f"{found}, expected at least {at_least:.2%}. Worst is row {row}{origin}, off by {found.error[row]:.3g}; "
+            f"{found}, expected at least {at_least:.2%}. Worst is {noun} {row}{origin}, off by {found.error[row]:.3g}; "
             f"columns {listed(worst)} differ most. A missed edge of the mask is the usual reason."
         )
     return found

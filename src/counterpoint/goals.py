@@ -19,7 +19,7 @@ import numpy as np
 
 from counterpoint.core.arrays import Array, Bools, Floats
 from counterpoint.core.factors import Factorization
-from counterpoint.core.protocols import MaskFn, RewardFn, TerminalFn
+from counterpoint.core.protocols import Mask, RewardFn, TerminalFn
 from counterpoint.files.trees import Shapes, flat, leaves, nested, width
 
 OBSERVATION, DESIRED, ACHIEVED = "observation", "desired_goal", "achieved_goal"
@@ -133,23 +133,16 @@ class Goals:
         derived, static = (*inner.derived, *stored), (*inner.static, name)
         return replace(inner, state={**inner.state, **goal}, derived=derived, static=static)
 
-    def mask(self, inner: MaskFn, factors: Factorization) -> MaskFn:
+    def mask(self, inner: Mask, factors: Factorization) -> Mask:
         """Extend a mask of the observation's factors: the goal depends on itself alone, and nothing depends on it.
+
+        What the inner mask declares to look at, next states or noise, it is given.
 
         Args:
             inner: a mask for states without goals.
             factors: what `factors` returned.
         """
-        n = factors.n
-
-        def with_goal(state: Floats, action: Floats, /) -> Bools:
-            small = np.asarray(inner(state[:, : self.O], action))
-            mask = np.zeros((len(state), n + factors.m, n), np.bool_)
-            mask[:, : n - 1, : n - 1], mask[:, n:, : n - 1] = small[:, : n - 1], small[:, n - 1 :]
-            mask[:, n - 1, n - 1] = True
-            return mask
-
-        return with_goal
+        return _WithGoal(inner, self, factors)
 
     def reward_fn(self, compute_reward: Callable[..., Any]) -> RewardFn:
         """Turn an environment's ``compute_reward(achieved_goal, desired_goal, info)`` into a reward function.
@@ -169,6 +162,42 @@ class Goals:
     def _asked(self, function: Callable[..., Any], state: Floats) -> Any:
         shown = self.unflatten(state)
         return function(shown[ACHIEVED], shown[DESIRED], {})
+
+
+@dataclass(frozen=True, eq=False)
+class _WithGoal:
+    """A mask of the observation's factors, and of a goal that keeps to itself."""
+
+    inner: Any
+    goals: Goals
+    factors: Factorization
+
+    @property
+    def uses_next_state(self) -> bool:
+        """Whether the inner mask looks at next states."""
+        return bool(getattr(self.inner, "uses_next_state", False))
+
+    @property
+    def uses_noise(self) -> bool:
+        """Whether the inner mask looks at noise."""
+        return bool(getattr(self.inner, "uses_noise", False))
+
+    @property
+    def rows_at_once(self) -> int:
+        """How many rows the inner mask likes to see at a time."""
+        return int(getattr(self.inner, "rows_at_once", 65536))
+
+    def __call__(self, state: Floats, action: Floats, /, *more: Floats) -> Bools:
+        """Return the masks, bool (B, N, n)."""
+        n, width = self.factors.n, self.goals.O
+        extra = list(more)
+        if self.uses_next_state:
+            extra[0] = extra[0][:, :width]
+        small = np.asarray(self.inner(state[:, :width], action, *extra))
+        mask = np.zeros((len(state), n + self.factors.m, n), np.bool_)
+        mask[:, : n - 1, : n - 1], mask[:, n:, : n - 1] = small[:, : n - 1], small[:, n - 1 :]
+        mask[:, n - 1, n - 1] = True
+        return mask
 
 
 def no_reward(state: Floats, action: Floats, next_state: Floats, /) -> Floats:  # noqa: ARG001

@@ -1,8 +1,7 @@
 """How good a mask is: its scores against the true edges, and the counterfactuals that it lets through.
 
-Scores and masks have shape (B, N, n), sources in rows, as everywhere. Every function takes the kind of
-edge to look at. The default leaves out the self-edges, which are always there and make any mask look
-good: the paper pools all entries, which is ``kind="all"``.
+Scores and masks have shape (B, N, n), sources in rows. Every function takes the kind of edge to look at. The default
+leaves out self-edges, which are always there and make any mask look good; the paper pools all, ``kind="all"``.
 """
 
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from counterpoint.core.factors import Factorization
 from counterpoint.core.pairs import drawn
 from counterpoint.core.protocols import DeriveFn, Mask
 from counterpoint.core.require import require_count, require_data, require_generator
+from counterpoint.core.static import static_nodes, swaps_only_static
 from counterpoint.core.transitions import Transitions
 
 EdgeKind = Literal["off-diagonal", "object-object", "action-object", "all"]
@@ -198,8 +198,7 @@ def bootstrap(
     values = values[~np.isnan(values)]  # resamples without a single true edge say nothing
     if not len(values):
         return Estimate(value, float("nan"), float("nan"))
-    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
-    return Estimate(float(value), float(low), float(high))
+    return Estimate(float(value), *map(float, np.quantile(values, [(1 - level) / 2, (1 + level) / 2])))
 
 
 def relative_yield(
@@ -231,7 +230,7 @@ def swap_quality(  # noqa: PLR0913
 ) -> SwapQuality:
     """Audit a mask: make one proposal per pair, put the accepted ones into the simulator, compare the yield.
 
-    Pairs agree on the context, and what would repeat a real row does not count, as in ``Augmenter``.
+    Pairs agree on the context. What would repeat a real row, or exchanges only what never changes, does not count.
 
     Args:
         mask_fn: the mask to judge.
@@ -292,8 +291,9 @@ def _pairs(
 def _accepted(
     base: Transitions, donor: Transitions, mask_fn: Mask, factors: Factorization, **others: Any
 ) -> tuple[Transitions, Bools]:
-    """Return one proposal per pair, and which ones are valid and new."""
-    proposal, _, valid = coda(base, donor, mask_fn, factors, **others)
+    """Return one proposal per pair, and which are valid, new, and exchange more than what never changes."""
+    proposal, nodes, valid = coda(base, donor, mask_fn, factors, **others)
+    valid &= ~swaps_only_static(nodes, static_nodes(base, factors))
     for parent in (base, donor):
         same = [getattr(parent, name) == getattr(proposal, name) for name in ("state", "action", "next_state")]
         valid &= ~np.hstack(same).all(axis=1)

@@ -85,23 +85,100 @@ def counted(transitions):
     return dict(zip(*np.unique(lengths, return_counts=True), strict=True))
 
 
-def test_formats_of_whole_episodes_take_windows(data, capsys):
-    assert augment(capsys, "--ratio", 1, "--window", 5)[0] == 0
-    for name, words in (("out.hdf5", ("--format", "robomimic")), ("d4rl.hdf5", ()), ("minari:robot/more-v0", ())):
-        code, _, err = run(capsys, "convert", "out.parquet", name, *words)
-        assert code == 0, err
-        assert counted(files.read(name).transitions) == {5: 60, 30: 10}
-    lengths = [len(episode.actions) for episode in minari.load_dataset("robot/more-v0").iterate_episodes()]
-    assert sorted(set(lengths)) == [5, 30]
+CHUNK_BYTES = 12_000  # of real rows: several chunks, cut in the middle of episodes
+OUTPUTS = [
+    ("out.parquet", ()),
+    ("out.npz", ()),
+    ("out.hdf5", ()),
+    ("mimic.hdf5", ("--format", "robomimic")),
+    ("minari:robot/more-v0", ()),
+    ("lerobot:more", ()),
+]
+
+
+@pytest.mark.parametrize(("out", "words"), OUTPUTS, ids=lambda value: str(value))
+def test_every_format_takes_windows_at_once(out, words, data, capsys, monkeypatch):
+    """Real episodes stay whole, each window is an episode, and audit and report read what was written."""
+    monkeypatch.setattr("counterpoint.files.augmentation.CHUNK_BYTES", CHUNK_BYTES)
+    code, said, err = augment(capsys, "--ratio", 1, "--window", 5, *words, out=out)
+    assert code == 0, err
+    assert "300 real transitions and 300 counterfactuals" in said
+    found = files.read("more" if out.startswith("lerobot") else out)
+    assert counted(found.transitions) == {5: 60, 30: 10}
+    real = found[~found.provenance.swapped.any(axis=1)]
+    order = np.lexsort((real.transitions.step, real.transitions.episode))
+    np.testing.assert_array_equal(real[order].transitions.state, data.state)
+    np.testing.assert_array_equal(real[order].transitions.episode, data.episode)
+    whole = "more" if out.startswith("lerobot") else out
+    code, said, err = run(capsys, "audit", whole, "--world", "sprites", "--setting", "noise_std=0.0")
+    assert code == 0, err
+    assert "100.00% of 60 windows of 5 rows confirmed" in said
+
+
+def test_chunks_do_not_cut_episodes(data, capsys, monkeypatch):
+    """With several chunks, all real rows come first where rows of an episode must follow each other."""
+    monkeypatch.setattr("counterpoint.files.augmentation.CHUNK_BYTES", CHUNK_BYTES)
+    assert augment(capsys, "--ratio", 1, "--window", 5, out="out.hdf5")[0] == 0
     with h5py.File("out.hdf5") as file:
-        assert sorted(int(demo.attrs["num_samples"]) for demo in file["data"].values()) == [5] * 60 + [30] * 10
+        assert np.flatnonzero(file["timeouts"][:300]).tolist() == list(range(29, 300, 30))
+
+
+def test_minaris_own_reader_takes_windows(data, capsys):
+    assert augment(capsys, "--ratio", 1, "--window", 5, out="minari:robot/more-v0")[0] == 0
+    dataset = minari.load_dataset("robot/more-v0")
+    episodes = list(dataset.iterate_episodes())
+    assert sorted(len(episode.actions) for episode in episodes) == [5] * 60 + [30] * 10
+    for episode in episodes:
+        assert len(episode.observations) == len(episode.actions) + 1
+        assert episode.truncations.tolist() == [False] * (len(episode.actions) - 1) + [True]
+        np.testing.assert_allclose(
+            WORLD.step(episode.observations[:-1], episode.actions, None), episode.observations[1:], atol=1e-6
+        )
+    assert len(dataset.sample_episodes(7)) == 7
+
+
+@pytest.mark.parametrize("windows", ["straight", "converted"])
+def test_robomimics_own_loader_takes_windows(windows, data, capsys):
+    """Action chunks of five steps, from real demonstrations and from windows alike."""
+    loading = pytest.importorskip("robomimic.utils.dataset")
+    observations = pytest.importorskip("robomimic.utils.obs_utils")
+    if windows == "straight":
+        assert augment(capsys, "--ratio", 1, "--window", 5, "--format", "robomimic", out="out.hdf5")[0] == 0
+    else:
+        assert augment(capsys, "--ratio", 1, "--window", 5)[0] == 0
+        assert run(capsys, "convert", "out.parquet", "out.hdf5", "--format", "robomimic")[0] == 0
+    keys = ("one", "two", "three", "four")
+    observations.initialize_obs_modality_mapping_from_dict({"low_dim": list(keys)})
+    dataset = loading.SequenceDataset(
+        "out.hdf5", keys, ("actions", "rewards", "dones"), seq_length=5, pad_seq_length=False, hdf5_cache_mode="all"
+    )
+    assert dataset.n_demos == 70
+    assert len(dataset) == 60 + 10 * 26
+    found = files.read("out.hdf5").transitions
+    last = dataset[len(dataset) - 1]
+    np.testing.assert_array_equal(last["actions"], found.action[-5:])
+    np.testing.assert_array_equal(np.hstack([last["obs"][key] for key in keys]), found.state[-5:])
+    np.testing.assert_array_equal(np.hstack([last["next_obs"][key] for key in keys]), found.next_state[-5:])
 
 
 def test_without_windows_they_say_what_to_do(data, capsys):
+    for out, words in (("minari:robot/more-v0", ()), ("out.hdf5", ("--format", "robomimic"))):
+        code, _, err = augment(capsys, "--ratio", 1, *words, out=out)
+        assert code != 0
+        assert "single counterfactuals never do" in err
+        assert "--window 16" in err
     assert augment(capsys, "--ratio", 1)[0] == 0
     code, _, err = run(capsys, "convert", "out.parquet", "minari:robot/more-v0")
     assert code != 0
     assert "--window 16" in err
+
+
+@pytest.mark.parametrize(("out", "words"), OUTPUTS[2:], ids=lambda value: str(value))
+def test_an_output_that_is_there_is_not_replaced(out, words, data, capsys):
+    for expected in (0, 2):
+        code, _, err = augment(capsys, "--ratio", 1, "--window", 5, *words, out=out)
+        assert bool(code) == bool(expected)
+    assert "it exists" in err
 
 
 def test_a_killed_job_goes_on_with_its_windows(data, capsys, monkeypatch):

@@ -1,3 +1,4 @@
+import hashlib
 import os
 import subprocess
 import sys
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoint import Augmenter, Factorization, Funnel
+from counterpoint import Augmenter, Factorization, Funnel, Sparse
 from counterpoint.checks import audit, check_counterfactuals
 from counterpoint.core import engine
 from counterpoint.core.windows import Windows
@@ -101,6 +102,67 @@ def test_one_row_is_what_it_was(rng):
     # and the same as without any episodes to form windows of
     bare = Augmenter(*options).fill(data.replace(episode=None, step=None), 50, rng=np.random.default_rng(4))
     assert bare.transitions.state.tobytes() == one.transitions.state.tobytes()
+
+
+class ExactMask:
+    """Edges by the bits of whole numbers, the same on every processor."""
+
+    def __init__(self, factors):
+        self.factors = factors
+
+    def __call__(self, state, action):
+        nodes = (np.column_stack([state[:, ::2], action]) * 64).astype(np.int64)
+        mask = (nodes[:, :, None] ^ nodes[:, None, : self.factors.n]) % 11 == 0
+        mask[:, range(self.factors.n), range(self.factors.n)] = True
+        return mask
+
+
+@pytest.mark.parametrize(
+    ("options", "context", "expected"),
+    [
+        ({}, (), "57e6b14d3ffaef00"),
+        ({"pairing": "sharing"}, (), "5a8ada86dc93a330"),
+        ({"policy": Sparse(), "samples_per_pair": 3}, (), "cfe861ae6f12e3ae"),
+        ({}, ("s1",), "bad08be4ea9ceafc"),
+    ],
+)
+def test_single_rows_are_bit_for_bit_what_they_were_before_there_were_windows(options, context, expected):
+    """The digests were taken from the last version without windows."""
+    rng = np.random.default_rng(7)
+    factors = make_factors(4, 1, context=context)
+    data = make_data(factors, 200, rng)
+    if context:
+        data.state[:, 2:4] = data.next_state[:, 2:4] = rng.integers(0, 3, (200, 1))
+    made = Augmenter(factors, ExactMask(factors), first_column, **options).fill(data, 500, rng=rng)
+    parts = [made.transitions.state, made.transitions.action, made.transitions.next_state, made.transitions.reward]
+    parts += [made.base, made.donor, made.swapped]
+    assert hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()[:16] == expected
+
+
+def over(state, action, next_state):
+    return next_state[:, 0] > 0.7
+
+
+@pytest.mark.parametrize("length", [1, 2, 4])
+def test_no_window_goes_on_after_its_end(length, rng):
+    """Those that are terminal before their last row are left out, counted, and nothing else changes."""
+    factors = make_factors(3, 1)
+    data = episodes(factors, [12, 12, 12], rng)
+    given = (factors, HashedMask(factors, 0.05), first_column)
+    options = {"pairs": EVERYTHING, "samples_per_pair": EVERYTHING, "window": length}
+    every, some = (
+        Augmenter(*given, terminal_fn, **options)(data, rng=np.random.default_rng(1))
+        for terminal_fn in (lambda s, a, s2: np.zeros(len(s), bool), over)
+    )
+    early = over(None, None, every.transitions.next_state).reshape(-1, length)[:, :-1].any(axis=1)
+    assert early.any() == (length > 1)
+    assert some.funnel.ended == early.sum()
+    assert some.funnel.accepted == every.funnel.accepted - early.sum()
+    assert some.transitions.state.tobytes() == every.transitions.state[~early.repeat(length)].tobytes()
+    assert not some.transitions.terminated.reshape(-1, length)[:, :-1].any()
+    assert some.transitions.terminated.any()
+    f = some.funnel
+    assert f.proposals == f.trivial + f.duplicate + f.rejected + f.surplus + f.ended + f.accepted
 
 
 @pytest.mark.parametrize("pairing", ["uniform", "sharing"])

@@ -16,8 +16,8 @@ def test_rejected_examples_are_rejected_by_their_edge(sprites):
     for example in facts.rejections.examples:
         source, target = example.edge
         assert example.swapped[source] != example.swapped[target]
-        assert example.masks[:, source, target].tolist() == [False, False, True]
-        assert np.array_equal(world.mask(example.result.state, example.result.action)[0], example.masks[2])
+        assert example.masks[0, :, source, target].tolist() == [False, False, True]
+        assert np.array_equal(world.mask(example.result.state, example.result.action)[0], example.masks[0, 2])
         check_origin(example, data, world.factors)
 
 

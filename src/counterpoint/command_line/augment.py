@@ -18,9 +18,10 @@ from counterpoint.command_line.progress import bar
 from counterpoint.core.augment import Augmenter
 from counterpoint.description import Description
 from counterpoint.description.building import settings_of
-from counterpoint.files import augment, check_task, report, scan
+from counterpoint.files import FORMATS, augment, check_task, report, scan
 from counterpoint.files.apart import require_apart
 from counterpoint.files.augmentation import Plan
+from counterpoint.files.formats import chosen
 from counterpoint.files.jobs import planned
 from counterpoint.files.output import require_free
 from counterpoint.files.scanning import Scan
@@ -34,7 +35,8 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
     amount = verb.add_mutually_exclusive_group(required=True)
     amount.add_argument("--ratio", type=float, help="counterfactuals per real row, such as 3")
     amount.add_argument("--size", type=int, help="rows of the output, real ones included")
-    arguments.add_output(verb, "a .parquet, .npz or .hdf5 file")
+    arguments.add_output(verb, "a .parquet, .npz or .hdf5 file, minari:ID or lerobot:FOLDER")
+    verb.add_argument("--format", choices=sorted(FORMATS), help="where a suffix has two formats (.hdf5): which one")
     verb.add_argument(
         "--window",
         type=int,
@@ -55,19 +57,21 @@ def run(given: argparse.Namespace) -> int:
     source = arguments.opened(given)
     description = arguments.described(given.description, source)
     source = arguments.opened_as(given, description)
-    outputs = {"the output": Path(given.out)}
+    kind = chosen(given.out, given.format)
+    outputs = {"the output": kind.place(given.out)}
     if given.report is not None:
         outputs["the report"] = Path(given.report)
     require_apart(outputs, arguments.inputs(source, description))
-    amount: dict[str, Any] = {"size": given.size, "ratio": given.ratio, "seed": given.seed}
+    amount: dict[str, Any] = {name: getattr(given, name) for name in ("size", "ratio", "seed", "format")}
     if given.dry_run:
         plan = planned(source, _unloaded(description, _window(given)), given.out, **amount)
         print("\n".join(_foretold(given, plan, description)))
         return 0
     augmenter = description.augmenter(**_window(given))
     plan = planned(source, augmenter, given.out, **amount)
-    for path in outputs.values():
-        require_free(path, force=given.force)
+    kind.require_free(given.out, force=given.force)
+    if given.report is not None:
+        require_free(Path(given.report), force=given.force)
     arguments.tell_unread(source)
     _check(given, source, description, augmenter)
     with bar("augment", plan.size) as show:
@@ -80,7 +84,7 @@ def run(given: argparse.Namespace) -> int:
 
 def go_on(given: argparse.Namespace) -> str:
     """Say how to go on after the job was stopped."""
-    if Path(given.out + ".parts").is_dir():
+    if chosen(given.out, given.format).parts(given.out).is_dir():
         return "The same command with --resume continues it."
     return "Run the same command again."
 

@@ -49,7 +49,8 @@ class Augmenter:
         derive: ``state -> (B, derived)``, recomputes the derived columns of the factorisation.
         window: how many consecutive rows of an episode are recombined together. What is swapped is then
             swapped at every step, each counterfactual is a window of so many rows, numbered as an episode
-            of its own beyond the real ones, and sizes and the funnel count windows.
+            of its own beyond the real ones, and sizes and the funnel count windows. A window that would be
+            terminal before its last row is left out.
         static_share: how much of the counterfactuals may exchange nothing but static factors, such as goals,
             at most, where there are others. 1.0 makes no others: pure relabelling.
 
@@ -147,7 +148,7 @@ class Augmenter:
         for chunk in self._chunks(data, size, rng, after or Funnel()):
             made = chunk.accepted()
             rows = self._finished(made.proposal, data, before)
-            yield Counterfactuals(rows, made.provenance, made.funnel, self.window)
+            yield Counterfactuals(rows, made.provenance, made.funnel, self.window, made.static_nodes)
             before += made.funnel.accepted
 
     def rebuild(self, data: Transitions, provenance: Provenance, *, before: int = 0) -> Transitions:
@@ -195,6 +196,7 @@ class Augmenter:
             derive=self.derive,
             window=self.window,
             static=StaticShare(static, self.static_share) if static.any() else None,
+            terminal_fn=self.terminal_fn,
         )
         for start in range(0, len(data), 65536):
             require_derived(data[start : start + 65536], self.factors, self.derive)

@@ -60,7 +60,8 @@ def propose(
     Args:
         base: the transitions t1.
         donor: the transitions t2, as many.
-        overlaid: bool (B, N, n), the masks of each pair overlaid, ``m1 | m2``.
+        overlaid: bool (B, N, n), the masks of each pair overlaid, ``m1 | m2``. With fewer of them than rows, each is
+            that of two windows of consecutive rows, which exchange the same nodes at every step.
         factors: how columns split into factors.
         rng: source of randomness.
         policy: which unions of components may be swapped; ``Uniform()`` unless told otherwise.
@@ -75,7 +76,9 @@ def propose(
     context = factors.nodes(*factors.context)  # agrees in both parents, so its edges tie nothing together
     labels = components(overlaid & ~context[:, None])
     d = random_union(labels, rng, policy, fixed=context)  # D1 ∩ D2: unions of components of the overlaid graph
-    d &= (base.state == donor.state)[:, factors.context_columns].all(axis=1)[:, None]
+    length = len(base) // max(1, len(d))
+    agree = (base.state == donor.state)[:, factors.context_columns].reshape(len(d), -1).all(axis=1)
+    d = (d & agree[:, None]).repeat(length, axis=0)
     return derived(swap(base, donor, d, factors), factors, derive), d
 
 

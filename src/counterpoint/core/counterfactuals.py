@@ -5,10 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from counterpoint.core.arrays import Array, Ints, NodeSet
-from counterpoint.core.engine import Chunk, Funnel
+from counterpoint.core.arrays import Array, Bools, Ints, NodeSet
+from counterpoint.core.engine import Chunk
 from counterpoint.core.factors import Factorization
+from counterpoint.core.funnel import Funnel
 from counterpoint.core.provenance import Provenance
+from counterpoint.core.static import swaps_only_static
 from counterpoint.core.transitions import Transitions
 from counterpoint.core.windows import beyond, numbered
 
@@ -24,6 +26,7 @@ class Counterfactuals:
     provenance: Provenance
     funnel: Funnel
     window: int = 1  # rows that were swapped together; what the funnel counts are windows
+    static_nodes: NodeSet | None = None  # (N,) what never changes, as far as the augmenter knew
 
     @property
     def base(self) -> Ints:
@@ -44,6 +47,13 @@ class Counterfactuals:
     def windows(self) -> Provenance:
         """The provenance of each window: where it begins in base and donor, and what was swapped throughout."""
         return self.provenance[:: self.window]
+
+    @property
+    def static(self) -> Bools:
+        """Which rows, or windows, exchange nothing but what never changes, such as a goal."""
+        if self.static_nodes is None or not self.static_nodes.any():
+            return np.zeros(len(self.windows), np.bool_)
+        return swaps_only_static(self.windows.swapped, self.static_nodes)
 
     def __len__(self) -> int:
         return len(self.transitions)
@@ -66,6 +76,7 @@ class Output:
             ) from error
         self.transitions.terminated[:] = False
         self.funnel, self.window, self.first = Funnel(), window, beyond(data.episode)
+        self.static_nodes: NodeSet | None = None
 
     def append(self, chunk: Chunk) -> None:
         """Copy the accepted rows of a chunk behind those that are there."""
@@ -77,13 +88,14 @@ class Output:
         for source, column in zip(chunk.provenance.arrays(), self.provenance.arrays(), strict=True):
             _take(source, chunk.keep, column[rows])
         self.funnel += chunk.funnel
+        self.static_nodes = chunk.static_nodes
 
     def counterfactuals(self, relabelled: Callable[[Transitions], Transitions]) -> Counterfactuals:
         """Return all rows, relabelled."""
         made = relabelled(self.transitions)
         if self.window > 1:
             made = numbered(made, self.window, self.first)
-        return Counterfactuals(made, self.provenance, self.funnel, self.window)
+        return Counterfactuals(made, self.provenance, self.funnel, self.window, self.static_nodes)
 
 
 def _take(source: Array, rows: Ints, out: Array) -> None:

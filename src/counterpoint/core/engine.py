@@ -5,7 +5,7 @@ chunk, so memory does not grow with the number of proposals.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,45 +13,19 @@ from counterpoint.core import kernels
 from counterpoint.core.arrays import Array, Bools, Ints, NodeSet, words
 from counterpoint.core.coda import derived, mixed
 from counterpoint.core.factors import Factorization
+from counterpoint.core.funnel import Funnel
 from counterpoint.core.graphs import NOTHING, UnionPolicy, independent, label_dtype, overlay, unions
 from counterpoint.core.pairs import Pairs
-from counterpoint.core.protocols import DeriveFn, Mask, call_mask
+from counterpoint.core.protocols import DeriveFn, Mask, TerminalFn, call_mask, call_terminal
 from counterpoint.core.provenance import Provenance
 from counterpoint.core.static import StaticShare
 from counterpoint.core.threads import run
 from counterpoint.core.transitions import Transitions
 from counterpoint.core.windows import Windows
 
+__all__ = ["Chunk", "Funnel", "Recipe", "Sources", "chunks"]
+
 CHUNK_BYTES = 16 * 2**20  # of proposals and their masks
-
-
-@dataclass(frozen=True)
-class Funnel:
-    """What became of the proposals: ``proposals = trivial + duplicate + rejected + surplus + accepted``."""
-
-    pairs: int = 0  # pairs of transitions looked at
-    proposals: int = 0
-    trivial: int = 0  # nothing to exchange: one shared component only, or a transition paired with itself
-    duplicate: int = 0  # would repeat another row, because both parents agree on what is swapped
-    rejected: int = 0  # an edge of the proposal's own mask crosses the swapped set
-    accepted: int = 0
-    no_evidence: int = 0  # of the rejected: no recording is like them, and nothing else is against them
-    static: int = 0  # of the accepted: they exchange nothing but what never changes, such as a goal
-    surplus: int = 0  # valid, but static beyond their share
-
-    def __add__(self, other: "Funnel") -> "Funnel":
-        return Funnel(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
-
-    @property
-    def acceptance(self) -> float:
-        """Share of the proposals that were accepted, among those that had something to exchange."""
-        tried = self.rejected + self.accepted
-        return self.accepted / tried if tried else 0.0
-
-    def __str__(self) -> str:
-        counts = {f.name: getattr(self, f.name) for f in fields(self)}
-        shown = {name: count for name, count in counts.items() if count or name not in ("static", "surplus")}
-        return "\n".join(f"{name.replace('_', ' '):<12}{count:>12,}" for name, count in shown.items())
 
 
 @dataclass(frozen=True)
@@ -62,12 +36,14 @@ class Chunk:
     provenance: Provenance
     keep: Ints  # rows of the accepted ones
     funnel: Funnel
+    static_nodes: NodeSet | None = None  # (N,) what never changes, if there is such a factor
 
     def accepted(self) -> "Chunk":
         """Return the accepted proposals alone."""
         columns = {name: _taken(array, self.keep) for name, array in self.proposal.columns()}
         parents = Provenance(*(_taken(array, self.keep) for array in self.provenance.arrays()))
-        return Chunk(Transitions.trusted(**columns), parents, np.arange(len(self.keep)), self.funnel)
+        rows = np.arange(len(self.keep))
+        return Chunk(Transitions.trusted(**columns), parents, rows, self.funnel, self.static_nodes)
 
 
 @dataclass(frozen=True)
@@ -81,6 +57,7 @@ class Recipe:
     derive: DeriveFn | None
     window: int = 1
     static: StaticShare | None = None
+    terminal_fn: TerminalFn | None = None
 
     def chunk_rows(self, data: Transitions) -> int:
         """How many proposals to hold at a time."""
@@ -158,24 +135,27 @@ def _chunk(sources: Sources, pairs: tuple[Ints, Ints], key: np.uint64, before: F
     swapped = nodes if length == 1 else nodes.repeat(length, axis=0)
     parents = Provenance(base[of_pair].ravel(), donor[of_pair].ravel(), swapped)
     proposal = derived(mixed(sources.data, parents, recipe.factors), recipe.factors, recipe.derive)
-    valid = keep = _valid(proposal, parents, recipe)
+    valid = _valid(proposal, parents, recipe)
+    keep = unended = _unended(proposal, valid, recipe)
     if recipe.static is not None:
-        keep = recipe.static.kept(valid, static, before.accepted, before.static)
+        keep = recipe.static.kept(unended, static, before.accepted, before.static)
     used, made = len(tried), len(nodes)
     if len(keep) >= room:  # what comes after the last one that is needed does not count
         keep = keep[:room]
         made = int(keep[-1]) + 1
         used = int(of_pair[made - 1]) + 1
-    funnel = _counted(recipe, (of_pair, tried), (valid[valid < made], keep), (used, made), static)
+    found = (valid[valid < made], unended[unended < made], keep)
+    funnel = _counted(recipe, (of_pair, tried), found, (used, made), static)
     funnel += Funnel(no_evidence=_without_evidence(proposal[: made * length], parents, valid, recipe))
-    return Chunk(proposal, parents, keep if length == 1 else _rows(keep, length), funnel)
+    still = None if recipe.static is None else recipe.static.nodes
+    return Chunk(proposal, parents, keep if length == 1 else _rows(keep, length), funnel, still)
 
 
 def _counted(
-    recipe: Recipe, drawn: tuple[Ints, Ints], found: tuple[Ints, Ints], end: tuple[int, int], static: Bools
+    recipe: Recipe, drawn: tuple[Ints, Ints], found: tuple[Ints, Ints, Ints], end: tuple[int, int], static: Bools
 ) -> Funnel:
     """Count what became of the proposals of the first pairs."""
-    (of_pair, tried), (valid, keep), (used, made) = drawn, found, end
+    (of_pair, tried), (valid, unended, keep), (used, made) = drawn, found, end
     trivial = int((tried[:used] == 0).sum())
     duplicate = int(tried[:used].sum()) - int(np.searchsorted(of_pair, used))
     return Funnel(
@@ -186,7 +166,8 @@ def _counted(
         rejected=made - len(valid),
         accepted=len(keep),
         static=int(static[keep].sum()) if recipe.static is not None else 0,
-        surplus=len(valid) - len(keep),
+        surplus=len(unended) - len(keep),
+        ended=len(valid) - len(unended),
     )
 
 
@@ -227,6 +208,16 @@ def _valid(proposal: Transitions, parents: Provenance, recipe: Recipe, mask_fn: 
         return np.zeros(0, np.int64)
     clear = independent(call_mask(mask_fn or recipe.mask_fn, proposal, recipe.factors), parents.swapped)
     return np.flatnonzero(clear if recipe.window == 1 else clear.reshape(-1, recipe.window).all(axis=1))
+
+
+def _unended(proposal: Transitions, valid: Ints, recipe: Recipe) -> Ints:
+    """Leave out the windows that are terminal before their last row: no episode goes on after its end."""
+    length, terminal_fn = recipe.window, recipe.terminal_fn
+    if length == 1 or terminal_fn is None or not len(valid):
+        return valid
+    inner = (valid[:, None] * length + np.arange(length - 1)).ravel()
+    over = call_terminal(terminal_fn, proposal[inner]).reshape(-1, length - 1).any(axis=1)
+    return valid[~over]
 
 
 def _without_evidence(proposal: Transitions, parents: Provenance, keep: Ints, recipe: Recipe) -> int:

@@ -5,18 +5,20 @@ within their chunk; shuffle a file first if its order means something.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from counterpoint.core import windows
+from counterpoint.core.arrays import Ints, NodeSet
 from counterpoint.core.augment import Augmenter, Counterfactuals
-from counterpoint.core.engine import Funnel
 from counterpoint.core.factors import Factorization
+from counterpoint.core.funnel import Funnel
 from counterpoint.core.provenance import Provenance
 from counterpoint.core.require import require_count
+from counterpoint.core.static import static_nodes
 from counterpoint.core.transitions import Transitions
 from counterpoint.files.recording import FileProblem, Head, Recording, joined
 from counterpoint.files.scanning import Scan
@@ -67,6 +69,7 @@ class Plan:
             not fill one is left out.
         seed: of all randomness.
         chunk_rows: how many real rows to hold in memory; by default as many as ``CHUNK_BYTES`` have room for.
+        unbroken: the rows of an episode must follow each other, so that all real rows come first.
     """
 
     source: Scan
@@ -74,6 +77,7 @@ class Plan:
     size: int
     seed: int = 0
     chunk_rows: int = 0
+    unbroken: bool = False
 
     def __post_init__(self) -> None:
         require_count("size", self.size)
@@ -124,18 +128,27 @@ class Plan:
 def augmented(plan: Plan, ledger: Ledger | None = None) -> Iterator[tuple[Recording, Funnel]]:
     """Yield the rows of the augmented file one run after another, with what became of the proposals behind each.
 
-    Of each chunk the real rows come first: their own base and donor, with nothing swapped. They keep their episodes
-    and steps. A counterfactual, row or window, is an episode of its own, with a number beyond those of the real ones.
+    Of each chunk (in an unbroken file, of all) the real rows come first: their own base and donor, with nothing
+    swapped. They keep their episodes and steps. A counterfactual, row or window, is an episode of its own, with a
+    number beyond those of the real ones.
 
     Args:
         plan: what to make.
         ledger: what is accepted is remembered there, and what it remembers is not searched for again.
     """
     factors, start, episode = plan.augmenter.factors, 0, plan.first_episode
-    for number, chunk in enumerate(plan.source.chunks(plan.chunk_rows)):
-        real = _fitting(chunk.transitions, factors, plan.source.path)
+    first = plan.unbroken and plan.chunk_rows < plan.source.rows
+    if first:
+        for chunk in _real(plan):
+            yield chunk, Funnel()
+    for number, chunk in enumerate(_real(plan)):
+        if not first:
+            yield chunk, Funnel()
+        real = chunk.transitions
         data = real if plan.augmenter.window > 1 else real.replace(episode=None, step=None)
-        yield Recording(real, chunk.head, Provenance.real(len(data), factors, first=start)), Funnel()
+        still = static_nodes(data, factors)
+        static = [name for name, same in zip(factors.names, still, strict=True) if same]
+        head = replace(chunk.head, notes={**chunk.head.notes, "static": static})
         size = plan.made_before(start + len(data)) - plan.made_before(start)
         for made in _made(plan, number, data, size, ledger or NoLedger()) if size else ():
             rows = made.transitions
@@ -143,8 +156,17 @@ def augmented(plan: Plan, ledger: Ledger | None = None) -> Iterator[tuple[Record
                 numbered = windows.numbered(rows, made.window, episode)
                 rows = numbered if made.window > 1 or real.step is not None else numbered.replace(step=None)
                 episode += len(rows) // made.window
-            yield Recording(rows, chunk.head, made.provenance.shifted(start)), made.funnel
+            yield Recording(rows, head, made.provenance.shifted(start)), made.funnel
         start += len(data)
+
+
+def _real(plan: Plan) -> Iterator[Recording]:
+    """Iterate over the real rows in chunks, each row its own base and donor."""
+    factors, start = plan.augmenter.factors, 0
+    for chunk in plan.source.chunks(plan.chunk_rows):
+        real = _fitting(chunk.transitions, factors, plan.source.path)
+        yield Recording(real, chunk.head, Provenance.real(len(real), factors, first=start))
+        start += len(real)
 
 
 def _fitting(data: Transitions, factors: Factorization, path: str) -> Transitions:
@@ -179,10 +201,29 @@ def _made(plan: Plan, chunk: int, data: Transitions, size: int, ledger: Ledger) 
             yield made
 
 
+def carried(head: Head) -> dict[str, Any]:
+    """Return what formats note about a source and want to know of what is made from it: the robot, not the rows."""
+    return {name: head.notes[name] for name in ("env_args", "fps", "task", "robot_type") if name in head.notes}
+
+
 def noted_window(head: Head) -> int:
     """Return how many rows the counterfactual windows of a file have, as its header says; 1 without windows."""
     noted = head.notes.get("window", 1)
     return noted if type(noted) is int and noted > 1 else 1
+
+
+def noted_static(head: Head) -> NodeSet | None:
+    """Return which nodes never change, as a file's header says; None if it does not say."""
+    noted, factors = head.notes.get("static"), head.factors
+    if factors is None or not isinstance(noted, list) or not set(map(str, noted)) <= set(factors.names):
+        return None
+    return factors.nodes(*map(str, noted))
+
+
+def numbers(rows: Recording, first: int, window: int) -> Ints:
+    """Number rows from ``first`` on, so that the rows of a counterfactual window have the same number."""
+    episode = rows.transitions.episode
+    return first + np.arange(len(rows)) if window == 1 or episode is None else episode
 
 
 def whole_windows(chunks: Iterable[Recording], window: int) -> Iterator[Recording]:

@@ -12,8 +12,8 @@ from counterpoint.files.recording import FileProblem, Recording, joined
 SINGLE_TRANSITIONS = (
     "this format holds whole episodes, and these transitions do not belong to any (single counterfactuals never do). "
     "As an episode of one step each would take many kilobytes, and loaders that look at the following row or "
-    "relabel goals within an episode would misread them. Write single transitions to .parquet instead. Windows "
-    "(--window 16) are whole episodes: augment to .parquet, then `counterpoint convert`."
+    "relabel goals within an episode would misread them. Write single transitions to .parquet instead, or make "
+    "windows (--window 16), which are whole episodes."
 )
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from counterpoint.core.arrays import listed
 from counterpoint.files.foreign import named
-from counterpoint.files.output import Folder, Output, folder_output, output
+from counterpoint.files.output import Folder, Output, folder_output, output, require_free, require_no_folder
 from counterpoint.files.recording import FileProblem
 from counterpoint.files.scanning import Scan
 
@@ -40,6 +40,7 @@ class Format:
         inside: a folder that holds one of these is of this format.
         sink: which function of the module writes it.
         whole_episodes: it holds whole episodes only, no single transitions.
+        unbroken: the rows of an episode must follow each other; others in between would cut it in two.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Format:
     inside: tuple[str, ...] = ()
     sink: str = "sink"
     whole_episodes: bool = False
+    unbroken: bool = False
 
     def owns(self, name: str) -> bool:
         """Say whether a name looks like this format's: by its prefix, by its suffix, or by what is in the folder."""
@@ -64,6 +66,20 @@ class Format:
         if self.prefix and name.startswith(self.prefix):
             return Path(self.function("locate")(name.removeprefix(self.prefix)))
         return Path(name)
+
+    def require_free(self, name: str, *, force: bool) -> None:
+        """Raise unless an output of that name may be written."""
+        if self.suffixes:
+            require_free(self.place(name), force=force)
+        else:
+            require_no_folder(self.place(name))
+
+    def parts(self, name: str) -> Path:
+        """Return the folder in which an unfinished job keeps what it needs to go on."""
+        if self.suffixes:
+            return Path(f"{name}.parts")
+        place = self.place(name).absolute()
+        return next(above for above in place.parents if above.is_dir()) / f"{place.name}.parts"
 
     def scan(self, name: str, keys: tuple[str, ...] | None) -> Scan:
         """Look at a file or folder."""
@@ -94,7 +110,7 @@ _HDF5 = b"\x89HDF\r\n\x1a\n"
 _ALL = (
     Format("parquet", "counterpoint.adapters.parquet", (".parquet",), b"PAR1"),
     Format("npz", "counterpoint.files.npz", (".npz",), b"PK"),
-    Format("d4rl", "counterpoint.adapters.hdf5", (".hdf5", ".h5"), _HDF5, sink="d4rl_sink"),
+    Format("d4rl", "counterpoint.adapters.hdf5", (".hdf5", ".h5"), _HDF5, sink="d4rl_sink", unbroken=True),
     Format(
         "robomimic",
         "counterpoint.adapters.hdf5",
@@ -102,6 +118,7 @@ _ALL = (
         _HDF5,
         sink="robomimic_sink",
         whole_episodes=True,
+        unbroken=True,
     ),
     Format(
         "minari",
@@ -109,8 +126,9 @@ _ALL = (
         prefix="minari:",
         inside=("metadata.json", "data/metadata.json"),
         whole_episodes=True,
+        unbroken=True,
     ),
-    Format("lerobot", "counterpoint.adapters.lerobot", prefix="lerobot:", inside=("meta/info.json",)),
+    Format("lerobot", "counterpoint.adapters.lerobot", prefix="lerobot:", inside=("meta/info.json",), unbroken=True),
 )
 FORMATS = {found.name: found for found in _ALL}
 

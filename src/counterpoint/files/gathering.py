@@ -6,9 +6,10 @@ import numpy as np
 
 from counterpoint.core.arrays import Ints
 from counterpoint.core.augment import Counterfactuals
-from counterpoint.core.engine import Funnel
+from counterpoint.core.funnel import Funnel
 from counterpoint.core.provenance import Provenance
 from counterpoint.core.transitions import Transitions
+from counterpoint.files.augmentation import noted_static, noted_window, numbers
 from counterpoint.files.recording import FileProblem, Recording, joined
 from counterpoint.files.scanning import Scan
 
@@ -18,7 +19,8 @@ MOST_ROWS = 500_000  # of a file that a report looks at, parents of counterfactu
 def gathered(source: Scan) -> tuple[Transitions, Counterfactuals]:
     """Return real rows and counterfactuals of an augmented file, thinned to a bounded number, with all parents."""
     every = -(-source.rows // MOST_ROWS)
-    made = _joined(_thinned(source, every, made=True))
+    window = noted_window(source.head)
+    made = _joined(_thinned(source, every, made=True, window=window))
     if made is None or made.provenance is None:
         raise FileProblem(f"{source.path}: it holds no counterfactuals. Give a file that `counterpoint augment` wrote.")
     parents = np.unique([made.provenance.base, made.provenance.donor])
@@ -28,7 +30,8 @@ def gathered(source: Scan) -> tuple[Transitions, Counterfactuals]:
     rows = real.provenance.base  # rising, as in the file
     base, donor = (np.searchsorted(rows, parent) for parent in (made.provenance.base, made.provenance.donor))
     provenance = Provenance(base, donor, made.provenance.swapped)
-    return real.transitions, Counterfactuals(made.transitions, provenance, _funnel(source, len(made)))
+    funnel = _funnel(source, len(made) // window)
+    return real.transitions, Counterfactuals(made.transitions, provenance, funnel, window, noted_static(source.head))
 
 
 def _funnel(source: Scan, accepted: int) -> Funnel:
@@ -46,14 +49,16 @@ def _joined(chunks: Iterator[Recording]) -> Recording | None:
     return joined(every) if every else None
 
 
-def _thinned(source: Scan, every: int, *, made: bool, always: Ints | None = None) -> Iterator[Recording]:
-    """Yield one in so many of the counterfactuals, or of the real rows and all that are asked for."""
+def _thinned(
+    source: Scan, every: int, *, made: bool, always: Ints | None = None, window: int = 1
+) -> Iterator[Recording]:
+    """Yield one in so many of the counterfactuals (of the windows), or of the real rows and all that are asked for."""
     start = 0
     for chunk in source.chunks():
         parents = chunk.provenance
         if parents is None:
             return
-        chosen = (start + np.arange(len(chunk))) % every == 0
+        chosen = numbers(chunk, start, window) % every == 0
         if always is not None:
             chosen |= np.isin(parents.base, always)
         chosen &= parents.swapped.any(axis=1) == made

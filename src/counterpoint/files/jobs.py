@@ -14,11 +14,11 @@ from counterpoint.checks import Audit
 from counterpoint.checks import audit as audit_rows
 from counterpoint.core.arrays import Array
 from counterpoint.core.augment import Augmenter, Counterfactuals
-from counterpoint.core.engine import Funnel
+from counterpoint.core.funnel import Funnel
 from counterpoint.core.require import require_count
-from counterpoint.files import fingerprints, header
+from counterpoint.files import augmentation, fingerprints, header
 from counterpoint.files.apart import require_apart
-from counterpoint.files.augmentation import Plan, augmented, noted_window, whole_windows
+from counterpoint.files.augmentation import Plan
 from counterpoint.files.episodes import SINGLE_TRANSITIONS
 from counterpoint.files.formats import chosen, look
 from counterpoint.files.gathering import gathered
@@ -54,6 +54,7 @@ def augment(  # noqa: PLR0913
     size: int | None = None,
     ratio: float | None = None,
     seed: int = 0,
+    format: str | None = None,  # noqa: A002
     resume: bool = False,
     force: bool = False,
     progress: Progress = None,
@@ -70,6 +71,8 @@ def augment(  # noqa: PLR0913
         size: rows of the output, real ones included. Give this or ``ratio``.
         ratio: counterfactuals for each real row.
         seed: of all randomness.
+        format: ``robomimic`` for that layout of ``.hdf5``. It holds whole episodes, and so does Minari; for these, make
+            windows (``Augmenter(window=16)``), each of which becomes an episode.
         resume: go on with the same job where it was interrupted. It refuses if data, arguments or code changed since.
         force: replace an output that exists, and start over if there is an unfinished job.
         progress: called with the number of rows written so far, now and then.
@@ -93,25 +96,26 @@ def augment(  # noqa: PLR0913
         >>> done.real, done.counterfactuals
         (9, 18)
     """
-    plan = planned(source, augmenter, out, size=size, ratio=ratio, seed=seed)
-    name = os.fspath(out)
-    require_free(Path(name), force=force)
-    notes = {"seed": seed, "keys": plan.source.observation_keys}
+    plan = planned(source, augmenter, out, size=size, ratio=ratio, seed=seed, format=format)
+    name, kind = os.fspath(out), chosen(out, format)
+    kind.require_free(name, force=force)
+    notes = {**augmentation.carried(plan.source.head), "seed": seed, "keys": plan.source.observation_keys}
     if augmenter.window > 1:
         notes["window"] = augmenter.window
     head = Head(augmenter.factors, plan.source.path, notes=notes, source_rows=plan.source.rows)
-    folder, funnel = Path(name + ".parts"), Funnel()
+    folder, funnel, static = kind.parts(name), Funnel(), set(augmenter.factors.names)
     with (
         JobLedger(folder, _job(plan), resume=resume, force=force) as ledger,
-        writer(name, head, force=force, folder=folder) as file,
+        writer(name, head, format=format, force=force, folder=folder) as file,
     ):
         with behind(file.append) as put:
-            for recording, new in augmented(plan, ledger):
+            for recording, new in augmentation.augmented(plan, ledger):
                 put(recording)
                 funnel += new
+                static &= set(recording.head.notes.get("static", static))
                 if progress is not None:
                     progress(file.rows)
-        file.notes["funnel"] = asdict(funnel)
+        file.notes.update(funnel=asdict(funnel), static=[name for name in augmenter.factors.names if name in static])
     return Augmented(name, plan.source.rows, plan.size - plan.source.rows, funnel)
 
 
@@ -123,6 +127,7 @@ def planned(
     size: int | None = None,
     ratio: float | None = None,
     seed: int = 0,
+    format: str | None = None,  # noqa: A002
 ) -> Plan:
     """Check the arguments of `augment`, and return what it would make."""
     scan = source if isinstance(source, Scan) else look(os.fspath(source), None)
@@ -132,11 +137,12 @@ def planned(
         if not 0 < ratio < float("inf"):
             raise ValueError(f"ratio: expected a positive number, got {ratio}.")
         size = scan.rows + round(ratio * scan.rows)
-    if chosen(out).whole_episodes:
-        raise FileProblem(f"{os.fspath(out)}: {SINGLE_TRANSITIONS}")
-    require_apart({"the output": Path(out)}, {"the data": place_of(scan)})
+    kind, name = chosen(out, format), os.fspath(out)
+    if kind.whole_episodes and augmenter.window == 1:
+        raise FileProblem(f"{name}: {SINGLE_TRANSITIONS}")
+    require_apart({"the output": kind.place(name)}, {"the data": place_of(scan)})
     assert size is not None  # noqa: S101
-    return Plan(scan, augmenter, size, seed)
+    return Plan(scan, augmenter, size, seed, unbroken=kind.unbroken)
 
 
 def place_of(scan: Scan) -> Path:
@@ -169,10 +175,10 @@ def audit(
     scan = source if isinstance(source, Scan) else look(os.fspath(source), None)
     if rows is not None:
         require_count("rows", rows)
-    window, found = 1 if real else noted_window(scan.head), None
-    for data in whole_windows(_chosen_rows(scan, rows, window, real=real, progress=None), window):
+    window, found = 1 if real else augmentation.noted_window(scan.head), None
+    for data in augmentation.whole_windows(_chosen_rows(scan, rows, window, real=real, progress=None), window):
         made = (
-            Counterfactuals(data.transitions, data.provenance, Funnel(), window)
+            Counterfactuals(data.transitions, data.provenance, Funnel(), window, augmentation.noted_static(scan.head))
             if data.provenance
             else data.transitions
         )
@@ -240,12 +246,7 @@ def _chosen_rows(
     """Yield the counterfactuals of a file, or its real rows, chunk by chunk, and not more than so many."""
     start, every = 0, 1 if rows is None else max(1, -(-scan.rows // rows))
     for chunk in scan.chunks(ROWS):
-        order = (
-            start + np.arange(len(chunk))
-            if window == 1 or chunk.transitions.episode is None
-            else chunk.transitions.episode
-        )
-        wanted = order % every == 0
+        wanted = augmentation.numbers(chunk, start, window) % every == 0
         if chunk.provenance is not None:
             wanted &= chunk.provenance.swapped.any(axis=1) != real
         start += len(chunk)

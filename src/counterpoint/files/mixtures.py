@@ -73,8 +73,8 @@ def difference(states: Sequence[Array], column: int, allowed: Sequence[int]) -> 
     rows = np.concatenate(states).astype(np.float64)
     target, others = rows[:, column], rows[:, list(allowed)]
     near = 1e-4 * np.maximum(1.0, np.abs(target))
-    for place in np.flatnonzero((np.abs(others - target[:, None]) <= near[:, None]).all(axis=0)):
-        return allowed[int(place)], None
+    for copy in np.flatnonzero((np.abs(others - target[:, None]) <= near[:, None]).all(axis=0)):
+        return allowed[int(copy)], None
     for place, minus in enumerate(allowed):
         sums = target + others[:, place]
         for plus in np.flatnonzero((np.abs(others - sums[:, None]) <= near[:, None]).all(axis=0)):

@@ -140,10 +140,7 @@ def folder_output(final: Path) -> Iterator[Folder]:
     Raises:
         FileProblem: if there is something of that name, or the folder cannot be written.
     """
-    if os.path.lexists(final):
-        raise FileProblem(
-            f"{final}: it exists, and a folder of data is never replaced. Choose another name or version."
-        )
+    require_no_folder(final)
     above = next(folder for folder in final.absolute().parents if folder.is_dir())
     sweep(above, final.name)
     partial = above / f".{final.name}.{secrets.token_hex(4)}{PARTIAL}"
@@ -181,6 +178,14 @@ def require_free(path: Path, *, force: bool) -> None:
         raise FileProblem(f"{path}: this is a folder or a device, not a file. Choose another name.")
     if not force:
         raise exists(path)
+
+
+def require_no_folder(final: Path) -> None:
+    """Raise if there is something where a folder of data shall be."""
+    if os.path.lexists(final):
+        raise FileProblem(
+            f"{final}: it exists, and a folder of data is never replaced. Choose another name or version."
+        )
 
 
 def exists(path: Path) -> FileProblem:

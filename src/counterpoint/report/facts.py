@@ -44,6 +44,17 @@ class Facts:
     accepted: list[examples.Example]
     rejections: examples.Rejections
 
+    @property
+    def noun(self) -> str:
+        """What the augmenter made: single counterfactuals, or windows."""
+        return "counterfactual" if self.made.window == 1 else "counterfactual window"
+
+    @property
+    def static_names(self) -> list[str]:
+        """Names of the factors that never change."""
+        nodes = self.made.static_nodes
+        return [] if nodes is None else [name for name, still in zip(self.factors.names, nodes, strict=True) if still]
+
     def blend(self, real: float, synthetic: float) -> float:
         """Return the share in data and counterfactuals together, from the shares in each."""
         rows, made = len(self.data), len(self.made)
@@ -70,7 +81,8 @@ def measure(
     some = made.transitions[rows_of(len(made), MOST_ROWS, rng)]
     traced = made.provenance[rows_of(len(made), MOST_PROVENANCE, rng)]
     sets, different = swap_sets(traced)
-    tried = examples.rejected(real, seen, augmenter, rng=rng)
+    pool, numbers = (real, seen) if made.window == 1 else (data, np.arange(len(data)))  # windows need neighbours
+    tried = examples.rejected(pool, numbers, replace(augmenter, window=made.window), rng=rng)
     extras = extras if extras.draw is not None else replace(extras, draw=scene(real, factors))
     return Facts(
         data=data,
@@ -121,8 +133,9 @@ def _require_audit(audit: Audit | None, made: Counterfactuals, factors: Factoriz
         return
     if not isinstance(audit, Audit):
         raise TypeError(f"audit: expected what counterpoint.checks.audit returns, got {audit!r}.")
-    if len(audit.error) > len(made) or len(audit.columns) != factors.state_width:
+    if len(audit.error) > len(made.windows) or len(audit.columns) != factors.state_width:
         raise ValueError(
-            f"audit: it judged {len(audit.error):,} rows of {len(audit.columns)} columns, but there are {len(made):,} "
-            f"counterfactuals of {factors.state_width}. Audit the counterfactuals that the report is about."
+            f"audit: it judged {len(audit.error):,} rows of {len(audit.columns)} columns, but there are "
+            f"{len(made.windows):,} counterfactuals of {factors.state_width}. Audit the counterfactuals that the "
+            "report is about."
         )

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from counterpoint.core.arrays import Array, Floats
-from counterpoint.core.engine import Funnel
+from counterpoint.core.funnel import RARE, Funnel
 from counterpoint.report.distributions import MOST_VALUES, Comparison
 from counterpoint.report.markup import Html, number, plain, share
 from counterpoint.report.options import Reliability
@@ -57,10 +57,11 @@ class Scale:
 
 def funnel(slug: str, counts: Funnel) -> Html:
     """Draw what became of the proposals."""
-    names = ["proposals", "trivial", "duplicate", "rejected", "accepted"]
+    names = ["proposals", "trivial", "duplicate", "rejected", *(name for name in RARE if getattr(counts, name))]
+    names = [*(name for name in names if name != "static"), "accepted", *(["static"] if counts.static else [])]
     values = [getattr(counts, name) for name in names]
-    with _canvas(4.0, 2.5) as (drawing, axes):
-        _across(axes, names, values, [REAL] * 4 + [MADE])
+    with _canvas(4.0, 1.0 + 0.3 * len(names)) as (drawing, axes):
+        _across(axes, names, values, [MADE if name in ("accepted", "static") else REAL for name in names])
         axes.set_xlabel("proposals")
         told = ", ".join(f"{value:,} {name}" for name, value in zip(names, values, strict=True))
         return _finish(drawing, slug, f"Bar chart of the funnel: {told}.")
@@ -122,6 +123,18 @@ def component_counts(slug: str, before: Floats, after: Floats) -> Html:
         )
         told = f"most often {int(before.argmax())} before and {int(after.argmax())} after"
         return _finish(drawing, slug, f"Bar chart of the number of independent components: {told}.")
+
+
+def survival(slug: str, uncrossed: Floats) -> Html:
+    """Draw the share of proposed windows that no edge has crossed up to each step, (H,)."""
+    with _canvas(4.0, 2.7) as (drawing, axes):
+        steps = np.arange(1, len(uncrossed) + 1)
+        axes.bar(steps, uncrossed, 0.72, color=MADE)
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+        axes.set(xlabel="rows of the window", ylabel="windows still valid", ylim=(0, 1), xlim=(0.4, len(steps) + 0.6))
+        told = f"{share(float(uncrossed[0]))} after one row, {share(float(uncrossed[-1]))} after {len(steps)}"
+        return _finish(drawing, slug, f"Bar chart of the proposed windows that are still valid: {told}.")
 
 
 def histogram(slug: str, found: Comparison, *, small: bool = False) -> Html:

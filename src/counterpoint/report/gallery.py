@@ -12,6 +12,8 @@ from counterpoint.report.pictures import picture
 
 MOST_FACTORS = 8  # of an example, in tables and lists
 MOST_COLUMNS = 4  # of a factor
+MOST_FRAMES = 8  # of a film strip
+FRAME_PIXELS = 200
 
 
 def card(slug: str, example: Example, factors: Factorization, draw: DrawFn | None) -> Html:
@@ -19,10 +21,18 @@ def card(slug: str, example: Example, factors: Factorization, draw: DrawFn | Non
     names = listed([factors.names[node] for node in np.flatnonzero(example.swapped)], MOST_FACTORS)
     base, donor = example.rows
     head = tag("h4", f"Swapped: {names}", id=f"{slug}-title")
-    rows = tag("p", f"From real row {donor:,} (donor) into real row {base:,} (base).")
+    length = len(example.base)
+    both = f"the {length} real rows from {{}} on" if length > 1 else "real row {}"
+    rows = tag("p", f"From {both.format(f'{donor:,}')} (donor) into {both.format(f'{base:,}')} (base).")
     words, values = tag("div", head, rows, tag("p", _fate(example, factors))), _values(example, factors)
-    body = [values] if draw is None else [_pictures(slug, example, draw), details("Values", values)]
-    kind = ("rejected" if example.edge else "accepted") + (" drawn" if draw is not None else "")
+    film = len(example.base) > 1
+    if draw is None:
+        body = [values]
+    elif film:
+        body = [_film(slug, example, draw), details("Values", values)]
+    else:
+        body = [_pictures(slug, example, draw), details("Values", values)]
+    kind = ("rejected" if example.edge else "accepted") + (" drawn" if draw is not None and not film else "")
     return tag("article", words, *body, id=slug, class_=f"card {kind}", aria_labelledby=f"{slug}-title")
 
 
@@ -33,15 +43,17 @@ def edge_name(edge: tuple[int, int], factors: Factorization) -> str:
 
 def _fate(example: Example, factors: Factorization) -> Html:
     if example.edge is None:
-        return join([tag("strong", "Accepted"), ": no edge of the result's own graph crosses the swapped set."])
+        where = "" if len(example.base) == 1 else ", in any row"
+        return join([tag("strong", "Accepted"), f": no edge of the result's own graph crosses the swapped set{where}."])
     source, target = example.edge
     sides = [
         f"{factors.names[node]} is the {'donor' if example.swapped[node] else 'base'}’s" for node in (source, target)
     ]
     edge = tag("strong", edge_name(example.edge, factors))
+    where = "" if len(example.base) == 1 else f" It is there in row {example.step + 1} of {len(example.base)}."
     return join(
         [tag("strong", "Rejected"), " by the edge ", edge, " of the result’s own graph, which neither parent has: ",
-         f"{sides[0]}, {sides[1]}."]
+         f"{sides[0]}, {sides[1]}.", where]
     )  # fmt: skip
 
 
@@ -53,9 +65,39 @@ def _pictures(slug: str, example: Example, draw: DrawFn) -> Html:
             picture(draw, row, mask, f"Drawing of the {kind} with its local causal graph"),
             tag("strong", title),
         )
-        for (kind, title, row), mask in zip(parts, example.masks, strict=True)
+        for (kind, title, row), mask in zip(parts, example.masks[0], strict=True)
     ]
     return tag("div", *shown, class_="trio")
+
+
+def frames(length: int, step: int) -> list[int]:
+    """Return which rows of a window to show: the first, the last, the one that matters, and others spread evenly.
+
+    >>> frames(3, 1), frames(20, 4)
+    ([0, 1, 2], [0, 3, 4, 8, 11, 14, 16, 19])
+    """
+    even = np.linspace(0, length - 1, min(length, MOST_FRAMES)).round().astype(int).tolist()
+    if step not in even:
+        even[min(range(1, len(even) - 1), key=lambda k: abs(even[k] - step))] = step
+    return sorted(even)
+
+
+def _film(slug: str, example: Example, draw: DrawFn) -> Html:
+    """Return base, donor and result of a window as three strips of pictures, one below the other."""
+    shown = frames(len(example.base), example.step if example.edge else 0)
+    cells = [tag("span", "")]
+    for row in shown:
+        marked = "marked" if example.edge and row == example.step else None
+        cells.append(tag("span", f"row {row + 1}", class_=marked))
+    for part, (kind, rows) in enumerate((("base", example.base), ("donor", example.donor), ("result", example.result))):
+        cells.append(tag("strong", kind.title()))
+        cells += [
+            picture(draw, rows[row], example.masks[row, part], f"Row {row + 1} of the {kind}", FRAME_PIXELS)
+            for row in shown
+        ]
+    label = "film strip: base, donor and result, row by row"
+    grid = tag("div", *cells, class_="film", style=f"--frames: {len(shown)}")
+    return tag("div", grid, id=f"{slug}-film", class_="scroll", role="group", aria_label=label, tabindex="0")
 
 
 def _values(example: Example, factors: Factorization) -> Html:
@@ -64,11 +106,13 @@ def _values(example: Example, factors: Factorization) -> Html:
     rows = []
     for node in nodes:
         origin = "donor" if example.swapped[node] else "base"
-        base, donor, result = (_written(row, factors, node) for row in (example.base, example.donor, example.result))
+        parts = (part[example.step] for part in (example.base, example.donor, example.result))
+        base, donor, result = (_written(row, factors, node) for row in parts)
         chip = tag("span", f"from {origin}", class_=f"chip {origin}")
         rows.append([text(factors.names[node]), chip, base, donor, tag("div", result, class_=f"value {origin}")])
     left = factors.n + factors.m - len(nodes)
-    caption = "State → next state of each factor" + (f"; {left} more factors are not shown" if left else "")
+    place = "" if len(example.base) == 1 else f", row {example.step + 1} of {len(example.base)}"
+    caption = f"State → next state of each factor{place}" + (f"; {left} more factors are not shown" if left else "")
     return table(caption, ["factor", "origin", "base", "donor", "result"], rows)
 
 

@@ -28,6 +28,7 @@ SECTIONS = (
     ("coverage", "Coverage", section_structure.coverage),
     ("rewards", "Rewards", section_values.rewards),
     ("features", "Features", section_values.features),
+    ("windows", "Yield by step", section_values.windows),
     ("gallery", "Gallery of swaps", section_values.gallery),
     ("calibration", "Calibration", section_trust.calibration),
     ("about", "About", section_trust.about),

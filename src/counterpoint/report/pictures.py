@@ -14,7 +14,7 @@ from counterpoint.report.options import DrawFn
 MOST_PIXELS = 320  # on the longer side
 
 
-def picture(draw: DrawFn, row: Transitions, mask: Bools, alt: str) -> Html:
+def picture(draw: DrawFn, row: Transitions, mask: Bools, alt: str, most: int = MOST_PIXELS) -> Html:
     """Return an image element with a drawing of one transition.
 
     Args:
@@ -22,9 +22,10 @@ def picture(draw: DrawFn, row: Transitions, mask: Bools, alt: str) -> Html:
         row: a batch of one.
         mask: (N, n) its graph.
         alt: what it shows, for those who cannot see it.
+        most: pixels on the longer side.
     """
     image = Image.fromarray(_pixels(draw(row.state[0], row.action[0], mask)))
-    image.thumbnail((MOST_PIXELS, MOST_PIXELS))
+    image.thumbnail((most, most))
     out = io.BytesIO()
     image.quantize(64, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
     data = base64.b64encode(out.getvalue()).decode()

@@ -30,7 +30,7 @@ def scene(data: Transitions, factors: Factorization) -> DrawFn | None:
 
     def pixels(points: Floats) -> Floats:
         spread = (points - centre) / span * (SIZE - 2 * MARGIN)
-        return np.clip(SIZE / 2 + spread * np.array([1.0, -1.0]), DOT, SIZE - DOT)
+        return np.asarray(np.clip(SIZE / 2 + spread * np.array([1.0, -1.0]), DOT, SIZE - DOT))
 
     def draw(state: Floats, action: Floats, mask: Bools, /) -> Array:  # noqa: ARG001
         points = {name: pixels(_plane(place.of(state[None])))[0] for name, place in placed.items()}
@@ -55,19 +55,19 @@ def _picture(points: dict[str, Floats], factors: Factorization, mask: Bools) -> 
         hue = order.index(name) / factors.n
         colour = tuple(int(255 * part) for part in colorsys.hls_to_rgb(hue, 0.45, 0.6))
         pen.ellipse((x - DOT, y - DOT, x + DOT, y + DOT), fill=colour, outline=INK)
-        words = name if len(name) <= 16 else name[:15] + "\u2026".encode("ascii", "replace").decode()
-        pen.text(
-            (min(x + DOT + 3, SIZE - 7 * len(words)), y - 6),
-            words.encode("latin-1", "replace").decode("latin-1"),
-            INK,
-            font,
-        )
+        words = _written(name, 16)
+        pen.text((min(x + DOT + 3, SIZE - 7 * len(words)), y - 6), words, INK, font)
     moved = [order[node] for node in range(factors.n, len(order)) if mask[node].any()]
     targets = [[order[k] for k in np.flatnonzero(mask[order.index(name)])] for name in moved]
     for line, (name, acts) in enumerate(zip(moved, targets, strict=True)):
-        words = f"{name} > {', '.join(acts)}"[:48]
-        pen.text((6, 5 + 12 * line), words.encode("latin-1", "replace").decode("latin-1"), INK, font)
+        pen.text((6, 5 + 12 * line), _written(f"{name} > {', '.join(acts)}", 48), INK, font)
     return np.asarray(image)
+
+
+def _written(words: str, most: int) -> str:
+    """Shorten words, and leave out what the font cannot write."""
+    short = words if len(words) <= most else words[: most - 2] + ".."
+    return short.encode("latin-1", "replace").decode("latin-1")
 
 
 def _arrow(pen: ImageDraw.ImageDraw, start: Floats, end: Floats) -> None:

@@ -73,6 +73,9 @@ def swaps(facts: Facts) -> Html:
         f"{count(found.bases, 'different base')} and {count(found.donors, 'different donor')} among "
         f"{count(len(facts.data), 'real row')}; the busiest row contributes to {share(found.heaviest)} of them."
     )
+    if facts.static_names:
+        still = float(facts.made.static.mean()) if len(facts.made) else 0.0
+        intro += f" {share(still)} exchange nothing but what never changes ({listed(facts.static_names)})."
     if not facts.sets:
         return section("swaps", "What was swapped", tag("p", "Nothing was swapped."))
     names = [set_name(item.nodes, facts.factors) for item in facts.sets]

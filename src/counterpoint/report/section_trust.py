@@ -6,6 +6,8 @@ from importlib import metadata
 import numpy as np
 
 from counterpoint.checks import Audit
+from counterpoint.core.arrays import listed
+from counterpoint.core.funnel import RARE
 from counterpoint.report import figures, verdict
 from counterpoint.report.distributions import column_names
 from counterpoint.report.facts import MOST_PROVENANCE, MOST_ROWS, Facts
@@ -21,6 +23,7 @@ MEANING = {
     "accepted": "became counterfactuals",
     "static": "of the accepted: they exchange nothing but what never changes, such as a goal",
     "surplus": "valid, but static beyond their share",
+    "ended": "windows that are valid, but terminal before their last row",
 }
 
 
@@ -65,16 +68,23 @@ def funnel(facts: Facts) -> Html:
     rows = []
     for name, meaning in MEANING.items():
         value = getattr(counts, name)
-        if not value and name in ("static", "surplus"):
+        if not value and name in RARE:
             continue
         part = "–" if name == "pairs" or not counts.proposals else share(value / counts.proposals)
         rows.append([name.replace("_", " "), f"{value:,}", part, meaning])
-    tried = counts.accepted + counts.rejected
-    intro = f"Of {count(tried, 'proposal')} that had something to exchange, {share(counts.acceptance)} were accepted."
+    tried = count(counts.tried, "proposal")
+    told = f"Of {tried} that had something to exchange, {share(counts.acceptance)} were accepted."
+    if counts.static:
+        told += (
+            f" Swaps of what never changes ({listed(facts.static_names)}) are valid whatever the rest does. They are "
+            f"counted apart: {counts.static:,}."
+        )
+    if facts.made.window > 1:
+        told += f" What is counted are windows of {facts.made.window} rows."
     return section(
         "funnel",
         "Funnel",
-        tag("p", intro),
+        tag("p", told),
         beside(
             figure("fig-funnel", figures.funnel("fig-funnel", counts), "What became of the proposals, in numbers."),
             table("The funnel in numbers", ["stage", "count", "share", "meaning"], rows),
@@ -92,15 +102,32 @@ def audit(facts: Facts) -> Html:
         )
         return section("audit", "Simulator audit", tag("p", words))
     rows = [
-        ["counterfactuals put back", f"{len(found.error):,}"],
+        [f"{facts.noun}s put back", f"{len(found.moving.error):,}"],
         ["confirmed", share(found.confirmed)],
-        ["wrong", f"{len(found.wrong):,}"],
+        ["wrong", f"{len(found.moving.wrong):,}"],
+        *_apart(found),
         ["tolerance, in any column", number(found.atol)],
         ["largest difference", number(found.error.max(initial=0.0))],
     ]
     intro = "Each counterfactual's state and action were put into the simulator, and its next state was compared."
+    if found.window > 1:
+        intro = (
+            f"The simulator was started once for each window, at the first of its {found.window} rows, and had to "
+            "reproduce the whole window from its actions."
+        )
     body = [tag("p", intro), table("What the simulator says", ["", "value"], rows)]
     return section("audit", "Simulator audit", *body, *_wrong(facts, found))
+
+
+def _apart(found: Audit) -> list[list[str]]:
+    """Return what the simulator says of swaps that exchange only what never changes."""
+    apart = found.still
+    if not len(apart.error):
+        return []
+    return [
+        ["apart: only what never changes", f"{len(apart.error):,}"],
+        ["wrong among these", f"{len(apart.wrong):,}"],
+    ]
 
 
 def _wrong(facts: Facts, found: Audit) -> list[Html]:
@@ -115,9 +142,7 @@ def _wrong(facts: Facts, found: Audit) -> list[Html]:
     ]  # fmt: skip
     sets = [one for one in found.by_set(facts.factors)[:8] if one[2]]
     if sets:
-        rows = [
-            [", ".join(names), f"{tried:,}", f"{wrong:,}", share(1 - wrong / tried)] for names, tried, wrong in sets
-        ]
+        rows = [[listed(names), f"{tried:,}", f"{wrong:,}", share(1 - wrong / tried)] for names, tried, wrong in sets]
         out.append(table("Sets behind the wrong rows", ["swapped set", "tried", "wrong", "confirmed"], rows))
     out.append(tag("p", "The usual reason is an edge that the mask misses: widen a radius or lower a threshold."))
     return out
@@ -155,7 +180,7 @@ def about(facts: Facts) -> Html:
         "mask": facts.mask_name,
         "factors": f"{facts.factors.n} of state, {facts.factors.m} of action",
         "real transitions": f"{len(facts.data):,}",
-        "counterfactuals": f"{len(facts.made):,}",
+        "counterfactuals": _amount(facts),
     }
     origins = facts.data.origins()
     if origins:
@@ -179,9 +204,14 @@ def _version() -> str:
         return "not installed"
 
 
+def _amount(facts: Facts) -> str:
+    windows = count(len(facts.made.windows), facts.noun)
+    return windows if facts.made.window == 1 else f"{windows} of {facts.made.window} rows"
+
+
 def summary(facts: Facts) -> Html:
     """Return one line that says what the page is about."""
     return join(
-        [count(len(facts.made), "counterfactual"), " made from ", count(len(facts.data), "real transition"), " with ",
+        [_amount(facts), " made from ", count(len(facts.data), "real transition"), " with ",
          count(facts.factors.n + facts.factors.m, "factor"), "; mask ", tag("code", facts.mask_name), "."]
     )  # fmt: skip

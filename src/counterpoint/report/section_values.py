@@ -1,10 +1,12 @@
 """Sections about values: rewards, features, and the gallery of swaps."""
 
+import numpy as np
+
 from counterpoint.report import figures
 from counterpoint.report.distributions import Comparison
 from counterpoint.report.facts import Facts
 from counterpoint.report.gallery import card
-from counterpoint.report.markup import Html, beside, count, details, figure, join, number, section, table, tag
+from counterpoint.report.markup import Html, beside, count, details, figure, join, number, section, share, table, tag
 
 MOST_DRAWN = 12  # features with a histogram
 MOST_LISTED = 100  # features in the table
@@ -52,6 +54,34 @@ def features(facts: Facts) -> Html:
     return section("features", "Features", tag("p", intro), key, tag("div", *charts, class_="grid many"), numbers)
 
 
+def windows(facts: Facts) -> Html | None:
+    """Return how the yield falls with each row of a window, if there are windows."""
+    length, found = facts.made.window, facts.rejections
+    if length == 1:
+        return None
+    intro = (
+        f"A window of {length} rows is valid only if no edge crosses the swapped set in any of them, so every row "
+        f"costs some yield. Of {count(found.tried, 'window')} proposed for this page, "
+        f"{share(float(found.uncrossed[0]))} are valid in their first row and "
+        f"{share(float(found.uncrossed[-1]))} throughout."
+    )
+    before = np.concatenate([[1.0], found.uncrossed[:-1]])
+    rows = [
+        [str(step + 1), share(float(now)), share(float(then - now))]
+        for step, (now, then) in enumerate(zip(found.uncrossed, before, strict=True))
+    ]
+    chart = figures.survival("fig-windows", found.uncrossed)
+    return section(
+        "windows",
+        "Yield by step",
+        tag("p", intro),
+        beside(
+            figure("fig-windows", chart, "Proposed windows that no edge has crossed so far."),
+            table("Yield by step", ["rows of the window", "still valid", "rejected by this row"], rows),
+        ),
+    )
+
+
 def gallery(facts: Facts) -> Html:
     """Return concrete swaps, accepted and rejected."""
     draw, tried = facts.extras.draw, facts.rejections
@@ -61,11 +91,12 @@ def gallery(facts: Facts) -> Html:
         f"Rejected swaps come from a round of {count(tried.tried, 'swap')} made for this page, of which "
         f"{tried.rejected:,} were rejected."
     )
+    film = "" if facts.made.window == 1 else " Each is a window: a film strip runs from its first row to its last."
     none = tag("p", "There are none to show.")
     return section(
         "gallery",
         "Gallery of swaps",
-        tag("p", "Examples of swaps: the base, the donor, and the result."),
+        tag("p", f"Examples of swaps: the base, the donor, and the result.{film}"),
         tag("h3", "Accepted"),
         tag("div", *good, class_="cards") if good else none,
         tag("h3", "Rejected"),

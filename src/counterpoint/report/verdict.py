@@ -13,6 +13,7 @@ from counterpoint.report.markup import count, number, share
 CONFIRMED, WRONG = 0.999, 0.95  # confirmed shares above which the audit is green, and below which it is red
 SURE = 0.99  # what a sample of audited rows must make likely, to be green
 LOW_ACCEPTANCE = 0.01
+MOSTLY = 0.5  # share of the counterfactuals that may exchange nothing but what never changes
 FEW_DONORS = 30
 HEAVY = 0.05  # share of the counterfactuals that a single row may have a part in
 SHRUNK = 0.5  # interactions may become rarer by this factor
@@ -70,9 +71,9 @@ def _headline(level: Level, audited: bool, simulator: Level) -> str:
 def lower_bound(audit: Audit, made: int) -> float:
     """Return the share of all counterfactuals that is surely confirmed.
 
-    If all were audited it is the share itself, else the lower end of Wilson's 95% interval.
+    If all were audited it is the share itself, else the lower end of Wilson's 95% interval. Static swaps do not count.
     """
-    rows, p, z = len(audit.error), audit.confirmed, 1.96
+    rows, p, z = len(audit.moving.error), audit.confirmed, 1.96
     if rows >= made or not rows:
         return p
     middle, width = p + z * z / (2 * rows), z * np.sqrt(p * (1 - p) / rows + z * z / (4 * rows * rows))
@@ -80,7 +81,8 @@ def lower_bound(audit: Audit, made: int) -> float:
 
 
 def _simulator(facts: Facts) -> Finding:
-    audit, made = facts.audit, len(facts.made)
+    audit, still = facts.audit, facts.made.static
+    made = len(still) if still.all() else int((~still).sum())  # static ones count only where there are no others
     if audit is None or not len(audit.error):
         return Finding(
             Level.AMBER,
@@ -88,28 +90,36 @@ def _simulator(facts: Facts) -> Finding:
             "No simulator was given, so nothing here proves that these transitions could happen. They are true if the "
             "mask misses no edge; a missed edge makes wrong transitions that look right.",
         )
-    rows, sure = len(audit.error), lower_bound(audit, made)
+    rows, sure, apart = len(audit.moving.error), lower_bound(audit, made), audit.still
     level = Level.GREEN if audit.confirmed >= CONFIRMED and sure >= SURE else Level.AMBER
-    level = Level.RED if audit.confirmed < WRONG else level
+    level = Level.RED if min(audit.confirmed, apart.confirmed) < WRONG else level
     of = f"All {made:,}" if rows == made else f"{rows:,} of {made:,}"
-    said = "every one came out as stored" if not len(audit.wrong) else f"{share(audit.confirmed)} came out as stored"
+    every = not len(audit.moving.wrong)
+    said = "every one came out as stored" if every else f"{share(audit.confirmed)} came out as stored"
     tail = "" if rows == made else f" By chance alone the share among all could be as low as {share(sure)}."
+    if len(apart.error):
+        tail += f" Another {len(apart.error):,} only exchange what never changes, {len(apart.wrong):,} of them wrong."
     return Finding(
         level,
         "Simulator",
-        f"{of} counterfactuals were put back into the simulator, and {said}, within {number(audit.atol)} in every "
+        f"{of} {facts.noun}s were put back into the simulator, and {said}, within {number(audit.atol)} in every "
         f"column.{tail}",
     )
 
 
 def _yield(facts: Facts) -> Finding:
     funnel = facts.made.funnel
-    tried = funnel.accepted + funnel.rejected
     low = funnel.acceptance < LOW_ACCEPTANCE
-    sentence = f"{share(funnel.acceptance)} of {count(tried, 'proposal')} that had something to exchange were accepted."
+    told = f"{share(funnel.acceptance)} of {count(funnel.tried, 'proposal')}"
+    sentence = f"{told} that had something to exchange were accepted."
     if low:
         sentence += " So few survive that they may not be typical; a sparse policy swaps less at a time."
-    return Finding(Level.AMBER if low else Level.GREEN, "Yield", sentence)
+    static = funnel.static / max(1, funnel.accepted)
+    if static:
+        sentence += f" {share(static)} of the {facts.noun}s only exchange what never changes, and are counted apart."
+    if static > MOSTLY:
+        sentence += " They say nothing about the dynamics."
+    return Finding(Level.AMBER if low or static > MOSTLY else Level.GREEN, "Yield", sentence)
 
 
 def _parents(facts: Facts) -> Finding:
