@@ -5,8 +5,8 @@ Example:
 
 First the real rows, which say how well simulator and data agree at all; then the counterfactuals, and each swapped set
 by itself. Exit code 1 if the simulator confirms a smaller share of these than --at-least. Swaps of what never changes
-(a goal) are counted apart. The simulator starts once for each window, at its first row. In a file without provenance all
-rows are looked at. Where the file holds noise, the simulator is called with it. With --description, the sections
+(a goal) are counted apart. The simulator starts once for each window, at its first row. In a file without provenance
+all rows are looked at. Where the file holds noise, the simulator is called with it. With --description, the sections
 [tolerances] and [angles] say how far each factor may be off, and which columns are angles.
 """
 

@@ -39,12 +39,11 @@ class Layout:
 
     @property
     def unread(self) -> list[str]:
-        """Return what else the first demonstration holds, such as simulator states."""
+        """Return what else the first demonstration holds, such as simulator states; unchosen keys do not count."""
         first = f"{DEMO}{self.demos[0]}/"
         there = [name.removeprefix(first) for name in self.tree if name.startswith(first)]
         read = {"actions", "rewards", "dones", *(f"counterpoint/{name}" for name in self.extra)}
-        read |= {f"{folder}/{key}" for folder in ("obs", "next_obs") for key in self.keys}
-        return sorted(name for name in there if name not in read)
+        return sorted(name for name in there if name not in read and not name.startswith(("obs/", "next_obs/")))
 
     @property
     def rows(self) -> int:
