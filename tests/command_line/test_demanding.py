@@ -141,7 +141,7 @@ def test_what_is_left_behind_is_named(folder, capsys):
 
 def test_wrong_rewards_and_ends_are_named_by_section_and_true_row(folder, capsys, monkeypatch):
     data = prepare(folder)
-    monkeypatch.setattr("counterpoint.files.task.ROWS", 64)  # looks at every fifth row
+    monkeypatch.setattr("counterpoint.files.sampling.ROWS", 64)  # looks at every fifth row
     reward = data.reward.copy()
     reward[250] += 7.0
     files.write("wrong.parquet", data.replace(reward=reward))

@@ -17,11 +17,11 @@ import numpy as np
 from counterpoint.checks import Audit
 from counterpoint.command_line import arguments
 from counterpoint.command_line.environment import judge_by
-from counterpoint.command_line.progress import bar
 from counterpoint.core.arrays import listed
 from counterpoint.core.factors import Factorization
 from counterpoint.files import audit
 from counterpoint.files.scanning import Scan
+from counterpoint.progress import ProgressBar
 from counterpoint.simulators import Tolerance
 
 SETS = 8  # shown
@@ -81,8 +81,8 @@ def _audited(given: argparse.Namespace, source: Scan, step: object, atol: float 
     rows = (source.head.source_rows or source.rows) if real else made
     if given.rows is not None:
         rows = -(-rows // max(1, -(-source.rows // max(1, given.rows))))
-    with bar("audit, real rows" if real else "audit", rows) as show:
-        return audit(source, step, atol=atol, rows=given.rows, real=real, progress=show)  # type: ignore[arg-type]
+    with ProgressBar("audit, real rows" if real else "audit", rows, "rows") as bar:
+        return audit(source, step, atol=atol, rows=given.rows, real=real, progress=bar.reach)  # type: ignore[arg-type]
 
 
 def _worst(found: Audit, factors: Factorization | None, atol: float | Tolerance) -> str:

@@ -12,10 +12,10 @@ import argparse
 from dataclasses import replace
 
 from counterpoint.command_line import arguments
-from counterpoint.command_line.progress import bar
 from counterpoint.files import FORMATS, writer
 from counterpoint.files.apart import require_apart
 from counterpoint.files.formats import chosen
+from counterpoint.progress import ProgressBar
 
 
 def add_arguments(verb: argparse.ArgumentParser) -> None:
@@ -34,11 +34,11 @@ def run(given: argparse.Namespace) -> int:
     arguments.tell_unread(source)
     notes = {name: note for name, note in source.head.notes.items() if name != "not read"}
     with (
-        bar("convert", source.rows) as show,
+        ProgressBar("convert", source.rows, "rows") as bar,
         writer(given.out, replace(source.head, notes=notes), format=given.format, force=given.force) as out,
     ):
         for chunk in source.chunks():
             out.append(chunk)
-            show(out.rows)
+            bar.reach(out.rows)
     print(f"{given.out}: {source.rows:,} transitions from {given.data}")
     return 0

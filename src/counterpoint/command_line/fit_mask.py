@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from counterpoint.command_line import arguments
-from counterpoint.command_line.progress import stage
 from counterpoint.files.apart import require_apart
 from counterpoint.files.output import require_free
+from counterpoint.progress import announce
 
 RECOMMENDED = "ResidualAttribution"
 
@@ -39,6 +39,7 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="a setting of the estimator; may be repeated",
     )
+    arguments.add_rows(verb)
     verb.add_argument("--seed", type=int, default=0, help="the seed of all randomness (0)")
 
 
@@ -53,8 +54,8 @@ def run(given: argparse.Namespace) -> int:
     source = arguments.opened(given)
     description = arguments.described(given.description, source)
     require_apart({"the output": Path(given.out)}, arguments.inputs(source, description))
-    factors, data = description.factors, source.read().transitions
-    terminal = stage(f"fit-mask: {kind.__name__}, {len(data):,} rows")
+    factors, data = description.factors, arguments.sampled(given, source)
+    terminal = announce(f"fit-mask: {kind.__name__}, {len(data):,} rows")
     fitted = estimator.fit(data, factors, rng=np.random.default_rng(given.seed), progress=terminal)
     require_free(Path(given.out), force=given.force)
     fitted.save(given.out)

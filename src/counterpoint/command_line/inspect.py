@@ -16,7 +16,6 @@ import numpy as np
 
 from counterpoint.command_line import arguments, environment
 from counterpoint.command_line.guessing import Guess, guess
-from counterpoint.command_line.progress import bar
 from counterpoint.command_line.proposal import proposal, unknown
 from counterpoint.core.factors import Factorization
 from counterpoint.core.transitions import Transitions
@@ -25,6 +24,7 @@ from counterpoint.files.apart import require_apart
 from counterpoint.files.contents import Contents, contents
 from counterpoint.files.mixtures import Mixture, mixtures
 from counterpoint.files.output import output
+from counterpoint.progress import ProgressBar
 
 SAMPLE = 8192  # rows that guesses and warnings rest on
 
@@ -51,8 +51,8 @@ def run(given: argparse.Namespace) -> int:
     if given.propose is not None:
         extra = {} if given.description is None else {"the description": Path(given.description)}
         require_apart({"the proposal": Path(given.propose)}, {**arguments.inputs(source), **extra})
-    with bar("inspect", source.rows) as show:
-        found = contents(source, show)
+    with ProgressBar("inspect", source.rows, "rows") as bar:
+        found = contents(source, bar.reach)
     widths = len(found.spans["state"].low), len(found.spans["action"].low)
     factors = source.factors if apart is None else apart.factors
     if given.description is not None:

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from counterpoint.command_line import arguments
-from counterpoint.command_line.progress import stage
 from counterpoint.files import report
 from counterpoint.files.apart import require_apart
 from counterpoint.files.output import require_free
+from counterpoint.progress import announce
 
 
 def add_arguments(verb: argparse.ArgumentParser) -> None:
@@ -34,7 +34,7 @@ def run(given: argparse.Namespace) -> int:
     description = arguments.described(given.description, source)
     require_apart({"the report": Path(given.out)}, arguments.inputs(source, description))
     step, draw = arguments.step_of(given), drawing(given.world)
-    stage(f"report: {source.rows:,} rows")
+    announce(f"report: {source.rows:,} rows")
     options: dict[str, Any] = {"force": given.force, "step": step, "draw": draw, "command": given.command}
     options["atol"] = description.tolerance(given.atol)
     print(f"report: {report(source, description.augmenter(), given.out, **options)}")

@@ -39,13 +39,14 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--derive", metavar="MODULE:FUNCTION", help="how derived columns follow from the others: state -> (B, derived)"
     )
+    arguments.add_rows(verb)
     verb.add_argument("--seed", type=int, default=0, help="the seed of all randomness (0)")
 
 
 def run(given: argparse.Namespace) -> int:
     """Score a mask."""
     learn: Any = importlib.import_module("counterpoint.learn")
-    estimator, data = learn.load(given.mask), arguments.opened(given).read().transitions
+    estimator, data = learn.load(given.mask), arguments.sampled(given, arguments.opened(given))
     factors, rng = estimator.learned().factors, np.random.default_rng(given.seed)
     derive = given.derive and arguments.imported(given.derive)
     truth = _truth(given, data, factors)
@@ -70,7 +71,7 @@ def _truth(given: argparse.Namespace, data: Transitions, factors: Factorization)
     world = arguments.world(given)
     if world is not None:
         if given.labels is not None:
-            raise ValueError("--labels: give them or --world, not both.")
+            raise ValueError("--labels and --world: give one of them, not both.")
         return np.asarray(world.mask(data.state, data.action, data.noise))
     if given.labels is None:
         return None

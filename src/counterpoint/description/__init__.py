@@ -16,7 +16,7 @@ from counterpoint.core.positions import Position
 from counterpoint.description.building import derive_function, mask_function, settings_of, task_function, tolerance_of
 from counterpoint.description.source import DescriptionError, Source
 from counterpoint.simulators import Tolerance
-from counterpoint.user_code import Place
+from counterpoint.user_code import FunctionPlace
 
 Keys: TypeAlias = Mapping[str, Sequence[int]]
 
@@ -52,7 +52,7 @@ class Description:
         return self.source.path
 
     @property
-    def functions(self) -> dict[str, Place]:
+    def functions(self) -> dict[str, FunctionPlace]:
         """The functions that it names, by section; none of them has been loaded."""
         tables = {section: self.source.table.get(section, {}) for section in CALLED}
         return {section: self.source.place(section) for section, table in tables.items() if "function" in table}

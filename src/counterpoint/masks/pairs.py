@@ -22,7 +22,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Pairs:
+class FactorPairs:
     """The pairs of a factorisation: every node with every other state factor.
 
     The features of a pair are the position of the source relative to the target, the distance, and the

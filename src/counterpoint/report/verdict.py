@@ -29,7 +29,7 @@ class Level(IntEnum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class Remark:
     """One piece of evidence and what it says."""
 
     level: Level
@@ -43,13 +43,13 @@ class Verdict:
 
     level: Level
     headline: str
-    findings: tuple[Finding, ...]
+    findings: tuple[Remark, ...]
 
 
 def judge(facts: Facts) -> Verdict:
     """Weigh the evidence. Without a simulator the verdict is amber at best."""
     if not len(facts.made):
-        nothing = Finding(Level.RED, "Yield", "No counterfactual was accepted, so there is nothing to trust or to use.")
+        nothing = Remark(Level.RED, "Yield", "No counterfactual was accepted, so there is nothing to trust or to use.")
         return Verdict(Level.RED, "Nothing was made.", (nothing,))
     findings = (_simulator(facts), _yield(facts), _parents(facts), _selection(facts), _rewards(facts), _shift(facts))
     level = max(finding.level for finding in findings)
@@ -80,11 +80,11 @@ def lower_bound(audit: Audit, made: int) -> float:
     return float(np.clip((middle - width) / (1 + z * z / rows), 0.0, p))
 
 
-def _simulator(facts: Facts) -> Finding:
+def _simulator(facts: Facts) -> Remark:
     audit, still = facts.audit, facts.made.static
     made = len(still) if still.all() else int((~still).sum())  # static ones count only where there are no others
     if audit is None or not len(audit.error):
-        return Finding(
+        return Remark(
             Level.AMBER,
             "Simulator",
             "No simulator was given, so nothing here proves that these transitions could happen. They are true if the "
@@ -99,7 +99,7 @@ def _simulator(facts: Facts) -> Finding:
     tail = "" if rows == made else f" By chance alone the share among all could be as low as {share(sure)}."
     if len(apart.error):
         tail += f" Another {len(apart.error):,} only exchange what never changes, {len(apart.wrong):,} of them wrong."
-    return Finding(
+    return Remark(
         level,
         "Simulator",
         f"{of} {facts.noun}s were put back into the simulator, and {said}, within {number(audit.atol)} in every "
@@ -107,7 +107,7 @@ def _simulator(facts: Facts) -> Finding:
     )
 
 
-def _yield(facts: Facts) -> Finding:
+def _yield(facts: Facts) -> Remark:
     funnel = facts.made.funnel
     low = funnel.acceptance < LOW_ACCEPTANCE
     told = f"{share(funnel.acceptance)} of {count(funnel.tried, 'proposal')}"
@@ -119,10 +119,10 @@ def _yield(facts: Facts) -> Finding:
         sentence += f" {share(static)} of the {facts.noun}s only exchange what never changes, and are counted apart."
     if static > MOSTLY:
         sentence += " They say nothing about the dynamics."
-    return Finding(Level.AMBER if low or static > MOSTLY else Level.GREEN, "Yield", sentence)
+    return Remark(Level.AMBER if low or static > MOSTLY else Level.GREEN, "Yield", sentence)
 
 
-def _parents(facts: Facts) -> Finding:
+def _parents(facts: Facts) -> Remark:
     found, rows = facts.parents, facts.traced
     few, heavy = found.donors < FEW_DONORS, found.heaviest > HEAVY
     sentence = (
@@ -132,10 +132,10 @@ def _parents(facts: Facts) -> Finding:
     )
     if few or heavy:
         sentence += " That is little variety: the counterfactuals repeat a few originals over and over."
-    return Finding(Level.AMBER if few or heavy else Level.GREEN, "Variety", sentence)
+    return Remark(Level.AMBER if few or heavy else Level.GREEN, "Variety", sentence)
 
 
-def _selection(facts: Facts) -> Finding:
+def _selection(facts: Facts) -> Remark:
     real, after = facts.real, facts.blend(facts.real.factored, facts.synthetic.factored)
     shrunk = facts.synthetic.interactions < SHRUNK * real.interactions
     sentence = (
@@ -145,10 +145,10 @@ def _selection(facts: Facts) -> Finding:
     )
     if shrunk:
         sentence += " Interactions have become rare: keep real rows in every batch."
-    return Finding(Level.AMBER if shrunk else Level.GREEN, "Selection", sentence)
+    return Remark(Level.AMBER if shrunk else Level.GREEN, "Selection", sentence)
 
 
-def _rewards(facts: Facts) -> Finding:
+def _rewards(facts: Facts) -> Remark:
     """Say whether rewards have shifted; where they take few values, what became of the share of the best one."""
     found, chance = facts.reward, noise_gap(facts.real.rows, facts.synthetic.rows)
     before, after = (float(shares[-1]) for shares in (found.before, found.after))
@@ -167,10 +167,10 @@ def _rewards(facts: Facts) -> Finding:
             " An agent that trains on both sees another task than the recorded one: keep real rows in every batch."
         )
         sentence += " A reward function that is wrong away from the recorded rows looks like this, too."
-    return Finding(Level.AMBER if moved else Level.GREEN, "Rewards", sentence)
+    return Remark(Level.AMBER if moved else Level.GREEN, "Rewards", sentence)
 
 
-def _shift(facts: Facts) -> Finding:
+def _shift(facts: Facts) -> Remark:
     worst = facts.features[0]
     moved = worst.gap > MOVED and worst.gap > noise_gap(facts.real.rows, facts.synthetic.rows)
     if worst.gap > MOVED and not moved:
@@ -185,4 +185,4 @@ def _shift(facts: Facts) -> Finding:
             "Single features are distributed much as before: the largest gap between distribution functions is "
             f"{worst.gap:.3f}, at {worst.label}."
         )
-    return Finding(Level.AMBER if worst.gap > MOVED else Level.GREEN, "Features", sentence)
+    return Remark(Level.AMBER if worst.gap > MOVED else Level.GREEN, "Features", sentence)

@@ -8,7 +8,6 @@ counted where the mask has no edge, and weighed by how often the accepted counte
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from counterpoint.core.arrays import Array
 from counterpoint.core.coda import require_derived
@@ -22,9 +21,9 @@ from counterpoint.learn.calibration.witness import Witness
 from counterpoint.learn.estimators.estimator import Estimator
 from counterpoint.learn.training.fitting import split
 from counterpoint.learn.training.inputs import require_training_data
-from counterpoint.learn.training.progress import progress_bar
 from counterpoint.masks import Constant, Supported
 from counterpoint.metrics import Estimate
+from counterpoint.progress import ProgressBar
 
 FEWEST_ROWS = 2000  # transitions; fewer hold too few interactions to count
 _PAIRS = 4000  # pairs of transitions that each threshold is tried on
@@ -100,11 +99,10 @@ def judge(
     progress: bool = False,
 ) -> Calibration:
     """Judge a mask, or an estimator at its best threshold, by what a witness has seen."""
-    with progress_bar("calibrate", 1 + len(_DENSITIES) + _BISECTIONS, "threshold", shown=progress) as bar:
+    with ProgressBar("calibrate", 1 + len(_DENSITIES) + _BISECTIONS, "thresholds at most", shown=progress) as bar:
         trial = _prepare(asked, witness, support, rng)
-        bar.update()
+        bar.advance()
         curve = _search(trial, _AIM * target, bar)
-        bar.update(bar.total - bar.n)
     return _judged(trial, _best(curve, _AIM * target), target, curve)
 
 
@@ -122,7 +120,7 @@ def _prepare(asked: Asked, witness: Witness, support: Supported, rng: np.random.
     return Trial(asked, witness, support, answer, hiding, int(rng.integers(2**63)), _PAIRS)
 
 
-def _search(trial: Trial, target: float, bar: "tqdm[Any]") -> tuple[Point, ...]:
+def _search(trial: Trial, target: float, bar: ProgressBar) -> tuple[Point, ...]:
     """Try masks from dense to sparse, then close in on the sparsest one that keeps the target."""
     if trial.answer.dtype == np.bool_:
         return (_point(trial, float("nan")),)
@@ -132,7 +130,7 @@ def _search(trial: Trial, target: float, bar: "tqdm[Any]") -> tuple[Point, ...]:
 
     def attempt(k: int) -> None:
         tried[k] = _point(trial, float(cuts[k]))
-        bar.update()
+        bar.advance()
 
     for k in sorted({int(np.abs(cuts - tau).argmin()) for tau in dense}):
         attempt(k)
