@@ -17,7 +17,7 @@ def test_without_a_simulator_it_is_never_green(sprites):
     verdict = judge(facts_of(world.factors, data, world.mask, made))
     assert verdict.level == Level.AMBER
     assert "No simulator was given, so nothing here proves" in verdict.findings[0].sentence
-    assert [finding.level for finding in verdict.findings[1:]] == [Level.GREEN] * 4
+    assert [finding.level for finding in verdict.findings[1:]] == [Level.GREEN] * 5
 
 
 def test_with_one_it_depends_on_what_it_says(sprites):

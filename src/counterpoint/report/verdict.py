@@ -152,8 +152,10 @@ def _rewards(facts: Facts) -> Remark:
     """Say whether rewards have shifted; where they take few values, what became of the share of the best one."""
     found, chance = facts.reward, noise_gap(facts.real.rows, facts.synthetic.rows)
     before, after = (float(shares[-1]) for shares in (found.before, found.after))
-    rarer = found.discrete and len(found.bounds) > 1 and after < SHRUNK * before and before - after > chance
-    moved = found.gap > chance and (found.gap > MOVED or rarer)
+    rows = 1 / max(1, facts.real.rows) + 1 / max(1, facts.synthetic.rows)
+    spread = 2.6 * float(np.sqrt(before * (1 - before) * rows))  # what a share varies by, but once in a hundred
+    rarer = found.discrete and len(found.bounds) > 1 and after < SHRUNK * before and before - after > spread
+    moved = (found.gap > MOVED and found.gap > chance) or rarer
     if found.discrete and len(found.bounds) > 1:
         best = f"The best reward, {number(float(found.bounds[-1]))}, has a share of {share(before)} in the real rows"
         sentence = f"{best} and of {share(after)} in the counterfactuals."
