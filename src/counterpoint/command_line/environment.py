@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from counterpoint.files import Scan
-from counterpoint.user_code import load
+from counterpoint.files.apart import require_apart
+from counterpoint.files.output import require_free
+from counterpoint.user_code import code_of, find, load
 
 REAL = 500  # rows of a file that are repeated before a verdict
 MODULE = '''"""What {toml} refers to; written by: counterpoint inspect --environment {environment}"""
@@ -96,6 +98,9 @@ class Anatomy:
 def taken_apart(given: argparse.Namespace) -> Anatomy:
     """Take the environment that was asked for apart."""
     make = maker(given.environment, dict(given.setting))
+    module = Path(given.propose).stem.replace("-", "_") + "_environment" if given.propose else "environment"
+    if given.propose is not None:
+        _require_room(given, Path(given.propose), Path(given.propose).with_name(f"{module}.py"))
     adapter = importlib.import_module("counterpoint.adapters.mujoco")
     env = make()
     inside, factors = adapter.anatomy(env), adapter.factorization(env)
@@ -104,6 +109,14 @@ def taken_apart(given: argparse.Namespace) -> Anatomy:
     functions |= {"reward": "reward"} if _rewarded(env, inside) else {}
     lines = _about(given.environment, adapter.Islands(env), inside, factors)
     return Anatomy(lines, factors, functions, _module(given, env, inside))
+
+
+def _require_room(given: argparse.Namespace, toml: Path, module: Path) -> None:
+    """Raise unless both outputs may be written, and neither is the code of the environment."""
+    code = code_of("--environment", find(given.environment, Path.cwd())) if ":" in given.environment else {}
+    require_apart({"the proposal": toml, "its module": module}, code)
+    for path in (toml, module):
+        require_free(path, force=given.force)
 
 
 def _about(environment: str, mask: Any, inside: Any, factors: Any) -> list[str]:
