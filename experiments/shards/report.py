@@ -52,7 +52,8 @@ def _speed(runs: dict[str, tuple[Any, Any]]) -> str:
 
 def _kills(runs: dict[str, tuple[Any, Any]]) -> str:
     killed = {name: run for name, run in runs.items() if run[0]["kills"]}
-    equal = [runs[f"calm-{config['seed']}"][1]["manifest"] == row["manifest"] for config, row in killed.values()]
+    calm = runs["calm"][1]["manifest"] if "calm" in runs else None
+    equal = [row["manifest"] == calm for _, row in killed.values()]
     total = sum(row["kills"] for _, row in killed.values())
     lines = [f"Workers killed: {total}, in {len(killed)} jobs; complete and equal to an undisturbed job: {sum(equal)}."]
     shares = [row["confirmed"] for _, row in runs.values() if row["confirmed"] is not None]
