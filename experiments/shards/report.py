@@ -76,8 +76,8 @@ def _plan(runs: dict[str, tuple[Any, Any]]) -> str:
         [f"{cores}", f"{hours / cores:.2f}", f"{size / (hours / cores * 3600) / 1e6:,.0f}"] for cores in (1, 2, 16, 128)
     ]
     title = (
-        f"A billion real transitions to {rows_made / 1e9:g} billion, {size / 1e9:,.0f} GB, if cores were all that matters "
-        f"(from {config['workers']} measured here):"
+        f"A billion real transitions to {rows_made / 1e9:g} billion, {size / 1e9:,.0f} GB, if cores were all that "
+        f"matters (from {config['workers']} measured here):"
     )
     return f"{title}\n\n{pages.table(['cores', 'hours', 'MB written a second'], lines)}"
 
