@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from counterpoint.command_line import arguments
+from counterpoint.command_line.judging import judging
 from counterpoint.command_line.progress import bar
 from counterpoint.core.augment import Augmenter
 from counterpoint.description import Description
@@ -76,7 +77,8 @@ def run(given: argparse.Namespace) -> int:
         done = augment(source, augmenter, given.out, resume=given.resume, force=given.force, progress=show, **amount)
     print(done)
     if given.report is not None:
-        print(f"\nreport: {report(scan(given.out), augmenter, given.report, force=given.force)}")
+        judge = judging(augmenter)
+        print(f"\nreport: {report(scan(given.out), augmenter, given.report, force=given.force, judge=judge)}")
     return 0
 
 
