@@ -31,21 +31,24 @@ class Config:
     fresh: int = 6_000  # for the truth
     pairs: int = 3_000
     kinds: tuple[str, ...] = HELD_OUT
-    fitted: int = 0  # rows that a mask is learned from, other ones; none is learned from 0
+    fitted: int = 0  # if any, learned masks alone are judged, and this many other rows are what they learn from
     epochs: int = 30  # of its training
 
     @property
     def name(self) -> str:
         """The name of its file."""
-        return f"world-{self.seed}"
+        return f"{'learned' if self.fitted else 'world'}-{self.seed}"
+
+
+def _preset(seeds: range, some: range, fitted: int, **sizes: int) -> list[Config]:
+    """Return runs of all worlds, and runs of learned masks in some of them."""
+    return [Config(seed, **sizes) for seed in seeds] + [Config(seed, fitted=fitted, **sizes) for seed in some]
 
 
 PRESETS = {
-    "smoke": [Config(1000, rows=3_000, fresh=1_500, pairs=500, fitted=1_000, epochs=2)],
-    "laptop": [Config(seed, fitted=40_000) for seed in range(2000, 2060)],
-    "strangers": [
-        Config(seed, rows=8_000, fresh=4_000, pairs=2_000, fitted=8_000 * (seed % 4 == 0)) for seed in range(2000, 2060)
-    ],
+    "smoke": _preset(range(1000, 1001), range(1000, 1001), 1_000, rows=3_000, fresh=1_500, pairs=500, epochs=2),
+    "laptop": _preset(range(2000, 2060), range(2000, 2060), 40_000),
+    "strangers": _preset(range(2000, 2060), range(2000, 2060, 10), 8_000, rows=8_000, fresh=4_000, pairs=2_000),
 }
 
 
@@ -107,13 +110,12 @@ def work(config: Config, write: rows.Write) -> None:
     factors, derive = world.factors, world.derive if world.factors.derived else None
     witness, support = gather(data, factors, rng=rng)
     lively = np.append(~witness.alone.still, np.ones(factors.m, np.bool_))
-    exact = 0.0
-    judged = [*masks(world, data), *(learned(config, world, data, rng) if config.fitted else ())]
+    _, exact = _truth(config, world, world.mask, fresh, lively, rng)
+    judged = learned(config, world, data, rng) if config.fitted else masks(world, data)
     for step, (name, mask) in enumerate(judged):
         found = judge(Asked(mask, factors, derive), witness, support, rng=rng)
         used = Threshold(mask, found.tau) if name == "learned" else mask
         truth, made = _truth(config, world, used, fresh, lively, rng)
-        exact = made if name == "exact" else exact
         about = {"kinds": list(world.drawn), "policy": world.blueprint.behaviour.style}
         write(step=step, mask=name, truth=truth, relative_yield=made / max(1.0, exact), **about, **figures(found))
 
