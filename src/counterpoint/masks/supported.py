@@ -16,6 +16,7 @@ from counterpoint.masks.regions import Regions
 _MOST = 30_000  # real pairs of a kind that are looked at
 _GLUED = 4  # times as many glued ones
 _EXPECTED = 5  # episodes that are expected to visit a region: if none does, that is not by chance
+_FEWEST_ROWS = 120
 _PER_EPISODE = 8  # rows of an episode that count
 
 
@@ -90,7 +91,9 @@ class Supported:
 
     For every pair of a factor and another one, or an action, the real pairs are held against glued ones, whose
     halves come from different rows. A tree looks for regions where the real ones are missing: there, fewer
-    than ``ratio`` of the pairs were recorded that independent factors would have given. Whatever makes
+    than ``ratio`` of the pairs were recorded that independent factors would have given. Rows of one episode are
+    alike, so episodes are counted, and whole episodes glued; regions are found in one half of them and counted in
+    the other, so that what is missing by chance is not taken for a gap. Whatever makes
     them missing (bodies that cannot overlap, a policy that keeps away, a block that never hangs in the air), a
     swap would go where no data is. Factors of one type are looked at together.
 
@@ -128,8 +131,8 @@ class Supported:
         if not 0 < ratio < 1:
             raise ValueError(f"ratio: expected a share between 0 and 1, got {ratio!r}.")
         require_data(data, factors)
-        if len(data) < 10 * _EXPECTED:
-            raise ValueError(f"data: expected {10 * _EXPECTED} transitions or more to tell gaps, got {len(data)}.")
+        if len(data) < _FEWEST_ROWS:
+            raise ValueError(f"data: expected {_FEWEST_ROWS} transitions or more to tell gaps, got {len(data)}.")
         self.mask, self.factors, self.ratio = mask, factors, ratio
         self.pairs = Pairs(factors, both_ways=False)
         rng = np.random.default_rng(seed)

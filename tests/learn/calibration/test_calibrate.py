@@ -76,6 +76,51 @@ def test_a_mask_is_judged_as_it_is():
     assert "none, it is a mask" in str(found)
 
 
+@pytest.mark.parametrize("seed", [50, 51, 52])
+def test_a_mask_that_loses_one_edge_in_ten_is_told_from_the_exact_one(seed):
+    """Both are near zero and look alike; only one of them is really below the target."""
+    world = Zoo(seed, kinds=("drag",))
+    data = collect(world, world.policy, 8000, np.random.default_rng(0), environments=256)
+    always = world.mask(data.state, data.action).mean(axis=0) > 0.999
+
+    def forgetful(state, action):
+        exact = world.mask(state, action)
+        each = (
+            np.abs(np.sin(1e4 * state.sum(axis=1)))[:, None, None] * 1e3
+            + np.arange(exact[0].size).reshape(always.shape) / 7
+        )
+        return np.where(each % 1.0 < 0.1, exact & always, exact)
+
+    derive = world.derive if world.factors.derived else None
+    found = [
+        calibrate(mask, data, world.factors, rng=np.random.default_rng(1), derive=derive, progress=False).wrong.value
+        for mask in (world.mask, forgetful)
+    ]
+    assert found[0] < 0.5 * found[1]
+
+
+def test_thresholds_belong_to_kinds_of_edges():
+    """Scores that rank every kind perfectly, on scales of their own: no single threshold can do."""
+    world = Zoo(50, kinds=("drag",))
+    data = collect(world, world.policy, 6000, np.random.default_rng(0), environments=256)
+    scale = np.where(np.arange(world.factors.n + world.factors.m) < world.factors.n, 1.0, 100.0)[:, None]
+
+    class Scaled:
+        def scores(self, state, action):
+            noise = 0.5 + 0.4 * np.sin(1e4 * state.sum(axis=1))[:, None, None]
+            return scale * (world.mask(state, action) + noise)
+
+    derive = world.derive if world.factors.derived else None
+    found = calibrate(Scaled(), data, world.factors, rng=np.random.default_rng(1), derive=derive, progress=False)
+    made = Threshold(Scaled(), found.tau)(data.state, data.action)
+    exact = world.mask(data.state, data.action)
+    assert (exact & ~made).mean() < 0.02
+    assert (made & ~exact).mean() < 0.1
+    if np.ndim(found.tau):
+        assert set(found.taus.values()) <= set(found.tau.ravel())
+        assert " > " in str(found)
+
+
 def test_it_names_the_rows_that_are_missing():
     """Two bodies that never meet: what a swap would bring together, nobody knows."""
     rng = np.random.default_rng(0)
