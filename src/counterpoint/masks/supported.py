@@ -15,7 +15,7 @@ from counterpoint.masks.regions import Regions
 
 _MOST = 30_000  # real pairs of a kind that are looked at
 _GLUED = 4  # times as many glued ones
-_EXPECTED = 5  # episodes that are expected to visit a region: if none does, that is not by chance
+_EXPECTED = 8  # episodes that are expected to visit a region: if none does, that is not by chance
 _FEWEST_ROWS = 120
 _PER_EPISODE = 8  # rows of an episode that count
 

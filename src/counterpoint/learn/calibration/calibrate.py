@@ -35,11 +35,10 @@ _AIM = 0.5  # share of the target that is aimed at; the rest is for errors of th
 _MORE = 1.1  # times the yield that thresholds for each kind of edge must have to be worth it
 # How far the estimate was off on development worlds: see docs/results/trust.md.
 _SURE = 2.0  # standard errors of an interval
-_FOUND = 0.87  # share of the missed influences that the witness finds
 _LOW, _HIGH = 0.55, 2.0  # times what was found
 _EVEN = 0.02  # what may be found where nothing is missed
 _UNSEEN = 0.005  # what may be missed where nothing is found
-_BLIND = 0.5  # influences for each surprise that is unusual and that nobody explains
+_BLIND = 0.3  # influences for each surprise that is unusual and that nobody explains
 _NOTHING = Estimate(float("nan"), float("nan"), float("nan"))
 
 
@@ -207,7 +206,7 @@ def _wrong(heard: Hearing) -> Estimate:
     blind = _BLIND * max(0.0, heard.unexplained - heard.usual)
     low = max(0.0, _LOW * found - error - _EVEN)
     high = min(1.0, _HIGH * found + error + blind + _UNSEEN + float(heard.unknown.mean()))
-    return Estimate(min(1.0, found / _FOUND, high), low, high)
+    return Estimate(found, low, high)
 
 
 def _share(rows: Array) -> Estimate:
