@@ -78,6 +78,14 @@ def test_few_long_episodes_leave_holes_by_chance_that_are_no_gaps(seed):
     assert mask.unknown(mixed, data.action).any(axis=(1, 2)).mean() < 0.05
 
 
+@pytest.mark.parametrize("episodes", [1, 3, 60])
+def test_any_number_of_episodes_will_do(episodes):
+    data = recording(apart=0.2)
+    mask = Supported(Constant.identity(FACTORS), data.replace(episode=np.arange(6000) * episodes // 6000), FACTORS)
+    close = np.full((1, 4), 0.5)
+    assert mask(close, np.zeros((1, 1)))[0, :2].all()
+
+
 def test_it_is_a_mask_and_adds_edges_only():
     data = recording(apart=0.2, episode=np.arange(6000) // 30)
     inner = touching(0.3)

@@ -40,7 +40,7 @@ class Config:
         return f"{'learned' if self.fitted else 'world'}-{self.seed}"
 
 
-def _preset(seeds: range, some: range, fitted: int, **sizes: int) -> list[Config]:
+def _preset(seeds: range, some: range, fitted: int, **sizes: Any) -> list[Config]:
     """Return runs of all worlds, and runs of learned masks in some of them."""
     return [Config(seed, **sizes) for seed in seeds] + [Config(seed, fitted=fitted, **sizes) for seed in some]
 

@@ -18,6 +18,8 @@ _GLUED = 4  # times as many glued ones
 _EXPECTED = 8  # episodes that are expected to visit a region: if none does, that is not by chance
 _FEWEST_ROWS = 120
 _PER_EPISODE = 8  # rows of an episode that count
+_FEWEST_EPISODES = 50  # fewer ones cannot be counted, and single rows are
+_FEW = 2_000  # rows that are kept of so few
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +46,22 @@ class _Rows:
         """Take some rows of each episode: those of one episode are much alike."""
         rows = beside(data.state, data.action)
         if data.episode is None:
-            return cls(rows, np.arange(len(rows)), np.zeros(len(rows), np.int64), len(rows))
+            return cls.alone(rows)
         start = np.flatnonzero(np.diff(data.episode, prepend=data.episode[0] - 1) != 0)
         length = np.diff(np.append(start, len(rows)))
         within = np.arange(len(rows)) - np.repeat(start, length)
-        every = np.maximum(1, -(-np.repeat(length, length) // _PER_EPISODE))
+        each = _PER_EPISODE if len(start) >= _FEWEST_EPISODES else -(-_FEW // len(start))
+        every = np.maximum(1, -(-np.repeat(length, length) // each))
         kept = within % every == 0
+        if len(start) < _FEWEST_EPISODES:
+            return cls.alone(rows[kept])
         episode = np.repeat(np.arange(len(start)), length)[kept]
         return cls(rows[kept], episode, (within // every)[kept], len(start))
+
+    @classmethod
+    def alone(cls, rows: Array) -> "_Rows":
+        """Take each row for an episode of its own."""
+        return cls(rows, np.arange(len(rows)), np.zeros(len(rows), np.int64), len(rows))
 
     def __len__(self) -> int:
         return len(self.values)
