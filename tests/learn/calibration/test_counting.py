@@ -9,16 +9,16 @@ REGIONS = 12
 
 
 def planted(rng, rows, influenced, noise=0.01, power=0.9):
-    """Rows in regions; in the first half of these an influence acts with a chance, and surprises if it does."""
+    """Rows in regions. In some an influence always acts, in some half of the time; it surprises if it does."""
     where = rng.integers(REGIONS, size=rows)
-    acts = (where < REGIONS // 2) & (rng.random(rows) < influenced)
+    acts = rng.random(rows) < influenced * np.repeat([1.0, 0.5, 0.0], REGIONS // 3)[where]
     odd = (acts & (rng.random(rows) < power)) | (rng.random(rows) < noise)
     values = np.concatenate([odd[:, None], rng.normal(size=(rows, 2))], axis=1).astype(float)
     return where, acts, values
 
 
 def findings(rng, missed):
-    where, acts, values = planted(rng, 3000, 0.6)
+    where, acts, values = planted(rng, 3000, 1.0)
     glued, _, calm = planted(rng, 9000, 0.0)
     left = ~acts | (rng.random(len(acts)) < missed)  # rows without an edge
     counts = [Counts.of(w, v, np.arange(len(w)), REGIONS) for w, v in ((where[left], values[left]), (where, values))]
