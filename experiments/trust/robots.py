@@ -13,11 +13,11 @@ from counterpoint.core.arrays import Bools, Floats
 from counterpoint.learn import ResidualAttribution
 from counterpoint.learn.calibration.calibrate import gather, judge
 from counterpoint.learn.calibration.judging import Asked
-from counterpoint.masks import Constant, Proximity, Supported, Threshold
+from counterpoint.masks import Constant, Proximity, Supported
 from experiments import rows
 from experiments.exactness import no_reward
 from experiments.mujoco_exactness import run as mujoco
-from experiments.trust.run import WRONG, figures
+from experiments.trust.run import WRONG, chosen, figures
 
 RADII = (0.05, 0.1, 0.15)  # of masks by distance, in metres
 
@@ -75,7 +75,7 @@ def work(config: Config, write: rows.Write) -> None:
     lively = np.append(~witness.alone.still, np.ones(factors.m, np.bool_))
     for step, (name, mask) in enumerate(masks(config, data, other, factors, rng)):
         found = judge(Asked(mask, factors, recompute), witness, support, rng=rng)
-        used = Threshold(mask, found.tau) if name == "learned" else mask
+        found, used = chosen(mask, found) if name == "learned" else (found, mask)
         augmenter = Augmenter(factors, used, no_reward, _never, derive=recompute)
         try:
             made = augmenter.fill(whole[~first], config.counterfactuals, rng=rng)

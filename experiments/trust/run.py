@@ -114,10 +114,16 @@ def work(config: Config, write: rows.Write) -> None:
     judged = learned(config, world, data, rng) if config.fitted else masks(world, data)
     for step, (name, mask) in enumerate(judged):
         found = judge(Asked(mask, factors, derive), witness, support, rng=rng)
-        used = Threshold(mask, found.tau) if name == "learned" else mask
+        found, used = chosen(mask, found) if name == "learned" else (found, mask)
         truth, made = _truth(config, world, used, fresh, lively, rng)
         about = {"kinds": list(world.drawn), "policy": world.blueprint.behaviour.style}
         write(step=step, mask=name, truth=truth, relative_yield=made / max(1.0, exact), **about, **figures(found))
+
+
+def chosen(estimator: Any, found: Calibration) -> tuple[Calibration, Threshold]:
+    """Return the best figures of an estimator, and the mask they are about."""
+    best = found.by_kind or found
+    return best, Threshold(estimator, best.tau if best.thresholds is None else best.thresholds)
 
 
 def figures(found: Calibration) -> dict[str, Any]:
@@ -128,7 +134,7 @@ def figures(found: Calibration) -> dict[str, Any]:
         for end in ("value", "low", "high")
     }
     words = {"fine": found.fine, "fine_if_supported": found.fine_if_supported, "verdict": found.verdict}
-    return {**words, "thresholds": int(np.size(np.unique(found.tau))), "accepted": found.accepted, **shares}
+    return {**words, "thresholds": max(1, len(set(found.taus.values()))), "accepted": found.accepted, **shares}
 
 
 def _truth(

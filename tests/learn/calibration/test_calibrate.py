@@ -6,6 +6,7 @@ import pytest
 from counterpoint import Factorization, Transitions
 from counterpoint.learn import Calibration, calibrate
 from counterpoint.masks import Constant, Threshold
+from counterpoint.masks.pairs import tau_of_kinds
 from counterpoint.metrics import swap_quality
 from counterpoint.worlds import Sprites, Zoo, collect
 from tests.learn.calibration.worlds import EDGES, WORLD, Changed, Distance, Looking, record
@@ -46,8 +47,7 @@ def test_no_threshold_that_is_really_bad_is_called_fine(found):
 def test_the_threshold_keeps_half_the_target_and_no_other_that_does_yields_more(found):
     assert found.wrong.low <= found.wrong.value <= min(found.target / 2, found.wrong.high)
     assert found.verdict.startswith(("about ", "cannot tell: about "))
-    chosen = (found.tau, found.wrong.value, found.accepted)
-    assert chosen in found.curve
+    assert (found.tau, found.wrong.value, found.accepted) in found.curve
     assert all(accepted <= found.accepted for _, wrong, accepted in found.curve if wrong <= found.target / 2)
     assert [point[0] for point in found.curve] == sorted(point[0] for point in found.curve)
 
@@ -112,13 +112,14 @@ def test_thresholds_belong_to_kinds_of_edges():
 
     derive = world.derive if world.factors.derived else None
     found = calibrate(Scaled(), data, world.factors, rng=np.random.default_rng(1), derive=derive, progress=False)
-    made = Threshold(Scaled(), found.tau)(data.state, data.action)
+    kinds = found.by_kind
+    assert kinds.accepted > 1.1 * found.accepted
+    made = Threshold(Scaled(), kinds.thresholds)(data.state, data.action)
     exact = world.mask(data.state, data.action)
     assert (exact & ~made).mean() < 0.02
-    assert (made & ~exact).mean() < 0.1
-    if np.ndim(found.tau):
-        assert set(found.taus.values()) <= set(found.tau.ravel())
-        assert " > " in str(found)
+    assert set(kinds.taus.values()) <= set(kinds.thresholds.ravel())
+    assert np.array_equal(tau_of_kinds(world.factors, kinds.taus)[made.any(axis=0)], kinds.thresholds[made.any(axis=0)])
+    assert str(kinds) in str(found)
 
 
 def test_it_names_the_rows_that_are_missing():

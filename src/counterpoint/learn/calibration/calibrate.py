@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from counterpoint.core.arrays import Array
+from counterpoint.core.arrays import Array, Floats
 from counterpoint.core.coda import require_derived
 from counterpoint.core.factors import Factorization
 from counterpoint.core.protocols import DeriveFn
@@ -113,21 +113,22 @@ def judge(
             return _point(trial, tau)
 
         curve = search(trial, _AIM * target, attempt)
-        tau = _chosen(trial, curve, _AIM * target)
+        chosen = curve[best(curve, _AIM * target, LEAST_YIELD)]
+        taus = _of_kinds(trial, chosen, _AIM * target)
         bar.update(max(0, bar.total - bar.n))
-    return _judged(trial, tau, target, curve)
+    found = _judged(trial, chosen[0], target, curve)
+    return found if taus is None else replace(found, by_kind=_judged(trial, taus, target, ()))
 
 
-def _chosen(trial: Trial, curve: tuple[Point, ...], aim: float) -> Tau:
-    """Return the best threshold: one for all edges, unless one for each kind of edge yields clearly more."""
-    chosen = curve[best(curve, aim, LEAST_YIELD)]
+def _of_kinds(trial: Trial, chosen: Point, aim: float) -> Floats | None:
+    """Return a threshold for each kind of edge, if these yield clearly more than one for all, or alone keep the aim."""
     kept, most = chosen[1] <= aim, chosen[2]
-    tau: Tau = chosen[0]
+    found = None
     for taus in by_kind(trial):
         _, wrong, accepted = _point(trial, taus)
         if wrong <= aim and accepted >= LEAST_YIELD and (accepted > _MORE * most or not kept):
-            tau, most, kept = taus, accepted, True
-    return tau
+            found, most, kept = taus, accepted, True
+    return found
 
 
 def _prepare(asked: Asked, witness: Witness, support: Supported, rng: np.random.Generator) -> Trial:
@@ -168,8 +169,9 @@ def _judged(trial: Trial, tau: Tau, target: float, curve: tuple[Point, ...]) -> 
     fine, verdict = weigh(wrong, unknown, yielded, target, collect)
     if supported and not fine:
         verdict += " The same mask with masks.Supported, which rejects these, is fine."
+    single = np.ndim(tau) == 0
     return Calibration(
-        tau=tau,
+        tau=float(tau) if single else float("nan"),
         wrong=wrong,
         unknown=unknown,
         contradicted=contradicted,
@@ -181,7 +183,8 @@ def _judged(trial: Trial, tau: Tau, target: float, curve: tuple[Point, ...]) -> 
         fine=fine,
         verdict=verdict,
         fine_if_supported=fine or supported,
-        taus=kinds_of_tau(trial.asked.factors, np.asarray(tau)) if np.ndim(tau) else {},
+        thresholds=None if single else np.asarray(tau),
+        taus={} if single else kinds_of_tau(trial.asked.factors, np.asarray(tau)),
     )
 
 

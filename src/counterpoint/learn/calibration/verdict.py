@@ -1,13 +1,13 @@
 """What calibration says: a threshold, its figures, and whether to augment, in words."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from counterpoint.core.arrays import Floats
 from counterpoint.learn.calibration.judging import Hearing, Swaps, Trial
-from counterpoint.learn.calibration.thresholds import Point, Tau
+from counterpoint.learn.calibration.thresholds import Point
 from counterpoint.metrics import Estimate
 
 LEAST_YIELD = 0.01  # accepted per pair, below which augmenting is not worth it
@@ -24,7 +24,7 @@ class Calibration:
     All shares are of the counterfactuals that would be made, swaps of what never changes (a goal) left out.
     """
 
-    tau: Tau  # a number, or one for each edge, (N, n), as masks.Threshold takes both; NaN for a mask, which has none
+    tau: float  # NaN for a mask, which has no threshold, and for one for each kind of edge
     wrong: Estimate  # share that is wrong; the interval is meant to cover the truth in 95 of 100 cases
     unknown: Estimate  # share that puts factors into a situation that the recordings do not have
     contradicted: Estimate  # share that is more likely wrong than right
@@ -36,7 +36,9 @@ class Calibration:
     fine: bool
     verdict: str
     fine_if_supported: bool  # whether the mask is fine at least with masks.Supported, which rejects what is unknown
-    taus: Mapping[str, float]  # the thresholds by kind of edge, as a description takes them; empty if there is one
+    thresholds: Floats | None = None  # (N, n) if there is one for each kind of edge; masks.Threshold takes them as tau
+    taus: Mapping[str, float] = field(default_factory=dict)  # the same by name, as a description takes them
+    by_kind: "Calibration | None" = None  # what one threshold for each kind of edge gives, if it yields clearly more
 
     def __str__(self) -> str:
         rows = {
@@ -48,7 +50,10 @@ class Calibration:
             "static": f"{self.static:.1%} of all accepted swaps, left out: they only exchange what never changes",
         }
         lines = [self.verdict, *(f"  {name:<12} {text}" for name, text in rows.items())]
-        return "\n".join([*lines, *(f"  collect      {text}" for text in self.collect)])
+        lines += [f"  collect      {text}" for text in self.collect]
+        if self.by_kind is not None:
+            lines += ["", "With one threshold for each kind of edge:", str(self.by_kind)]
+        return "\n".join(lines)
 
     @property
     def _threshold(self) -> str:
