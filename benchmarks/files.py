@@ -66,11 +66,12 @@ print(time.perf_counter() - start, time.process_time() - cpu)
 def prepare(folder: Path) -> None:
     """Write the input, 26 numbers a row, and its description."""
     rng = np.random.default_rng(0)
+    after = rng.random((ROWS, 11), np.float32)
     data = Transitions(
         state=rng.random((ROWS, 11), np.float32),
         action=rng.random((ROWS, 2), np.float32),
-        reward=rng.random(ROWS, np.float32),
-        next_state=rng.random((ROWS, 11), np.float32),
+        reward=after[:, 0].copy(),
+        next_state=after,
         terminated=np.zeros(ROWS, bool),
     )
     files.write(folder / "data.parquet", data, factors=FACTORS)
@@ -80,7 +81,8 @@ def prepare(folder: Path) -> None:
 
 def run(folder: Path, code: str, *words: object) -> list[list[float]]:
     """Run Python code in a process of its own; return the lines of numbers that it prints last."""
-    place = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    root = Path(__file__).parents[1]
+    place = {**os.environ, "PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}"}
     line = [sys.executable, "-c", code, *map(str, words)]
     done = subprocess.run(line, cwd=folder, env=place, capture_output=True, text=True, check=True)  # noqa: S603
     return [[float(number) for number in text.split()] for text in done.stdout.splitlines()[-3:] if text[:1].isdigit()]

@@ -3,6 +3,9 @@
 import argparse
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
+
+from experiments import rows
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -34,6 +37,31 @@ def parser(
     made.add_argument("--processes", type=int, default=2, help="how many runs at a time")
     made.add_argument("--folder", type=Path, default=RESULTS / subject, help="where the rows are kept")
     return made
+
+
+def execute(
+    given: argparse.Namespace,
+    work: Callable[[Any, rows.Write], None],
+    runs: Iterable[Any],
+    report: Callable[[Path], None],
+    *,
+    steps: int = 1,
+) -> None:
+    """Do what the command line asks for: the runs of its preset, or the report on those that are finished.
+
+    Args:
+        given: what the parser found.
+        work: does one run; see ``rows.run_all``.
+        runs: configurations with a ``name``, in the order in which they start.
+        report: writes the page, given the folder of the preset's rows.
+        steps: the ``step`` of the last measurement.
+    """
+    folder = given.folder / given.preset
+    if given.command == "report":
+        report(folder)
+    else:
+        todo = {config.name: config for config in runs}
+        rows.run_all(work, todo, folder, processes=given.processes, steps=steps)
 
 
 def some_of(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:

@@ -13,7 +13,19 @@ SRC = ROOT / "src" / "counterpoint"
 MODULES = sorted(SRC.rglob("*.py"))
 
 # What each part of the package may import from the rest of it; itself always.
-TOOLS = {"description", "masks", "goals", "replay", "files", "metrics", "checks", "report", "scm", "user_code"}
+TOOLS = {
+    "description",
+    "masks",
+    "goals",
+    "replay",
+    "files",
+    "metrics",
+    "checks",
+    "report",
+    "scm",
+    "user_code",
+    "progress",
+}
 ALLOWED = {
     "core": set(),
     **{tool: {"core"} | TOOLS for tool in TOOLS},
@@ -37,12 +49,12 @@ FOREIGN = {
     "pygame": {"adapters/gymnasium.py"},
     "torch": {"learn/", "demonstration/", "adapters/sb3"},
     "safetensors": {"learn/"},
-    "tqdm": {"learn/", "demonstration/"},
     "matplotlib": {"report/"},
     "stable_baselines3": {"adapters/sb3"},
     "pyarrow": {"adapters/parquet.py", "adapters/lerobot/"},
     "h5py": {"adapters/hdf5.py"},
     "minari": {"adapters/minari.py"},
+    "ray": {"adapters/ray.py"},
 }
 
 
@@ -60,6 +72,7 @@ BY_NAME = {
     ("command_line/demo.py", "demonstration"),
     ("command_line/report.py", "worlds"),
     ("command_line/score_mask.py", "learn"),
+    ("command_line/shards.py", "adapters"),
     ("description/building.py", "learn"),
     ("files/formats.py", "adapters"),
     ("files/formats.py", "files"),
@@ -114,6 +127,17 @@ def test_what_lies_beside_the_package_keeps_its_order(folder):
         assert not tops & (everything - BESIDE[folder]), f"{path.relative_to(ROOT)} imports {tops & everything}"
     for path in MODULES:
         assert not {name.partition(".")[0] for name in imports(path)} & everything, path
+
+
+def test_no_two_public_classes_have_one_name():
+    found = {}
+    for path in MODULES:
+        for node in ast.parse(path.read_text()).body:
+            alias = isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias"
+            name = node.name if isinstance(node, ast.ClassDef) else ast.unparse(node.target) if alias else "_"
+            if not name.startswith("_"):
+                found.setdefault(name, []).append(str(path.relative_to(SRC)))
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}
 
 
 def test_imports_by_name_are_known():

@@ -12,7 +12,6 @@ import torch
 
 from counterpoint import demonstration
 from counterpoint.checks import audit
-from counterpoint.core.transitions import Transitions
 from counterpoint.demonstration import agents
 from counterpoint.masks import Threshold
 from counterpoint.worlds import collect, uniform_policy
@@ -24,13 +23,14 @@ def recorded(rows, seed):
     return collect(WORLD, uniform_policy(WORLD), rows, np.random.default_rng(seed), reward_fn=TASK)
 
 
+def exact_scores(state, action):
+    return 1.0 * WORLD.mask(state, action)
+
+
 def test_it_ends_with_a_table_and_a_report(tmp_path, monkeypatch):
     said = []
-
-    def exact(log, held, epochs, rng):  # fitting is tested elsewhere, and takes half a minute
-        return Threshold(lambda state, action: 1.0 * WORLD.mask(state, action), 0.5), "as good as the exact one"
-
-    monkeypatch.setattr(demonstration, "learned_mask", exact)
+    learned = Threshold(exact_scores, 0.5), "as good as the exact one"
+    monkeypatch.setattr(demonstration, "learned_mask", lambda *_: learned)  # fitting is tested elsewhere
     size = demonstration.Size(log=300, held=300, real=300, counterfactuals=600, seeds=2, steps=3, episodes=20)
     page = demonstration.run(tmp_path / "demo", 0, size, said.append)
     table = {line.split()[0]: line.split() for line in said if re.match(r"(none|identity|learned|exact) ", line)}
@@ -56,25 +56,16 @@ def test_the_table_says_how_far_each_arm_went():
     assert "0.150" in list(demonstration.table(arms, 0.15))[-1]
 
 
-def test_agents_side_by_side_are_those_alone():
-    """What an agent learns depends on its own data and seed, not on who learns beside it."""
-    sets, units = [recorded(300, seed) for seed in (1, 2)], agents.Units(recorded(500, 3))
-    both = agents.train(sets, [5, 6], units, steps=20, progress=False)
-    for k, (rows, seed) in enumerate(zip(sets, (5, 6), strict=True)):
-        alone = agents.train([rows], [seed], units, steps=20, progress=False)
-        for mine, other in zip(both.one(k).parameters(), alone.parameters(), strict=True):
-            torch.testing.assert_close(mine, other, rtol=1e-3, atol=1e-4)
-
-
-def test_agents_of_one_seed_begin_alike():
-    values = agents.ActionValues(18, [4, 7, 4])
-    for parameter in values.parameters():
-        assert torch.equal(parameter[0], parameter[2])
-        assert not torch.equal(parameter[0], parameter[1])
+def test_an_agent_is_a_function_of_its_data_and_seed():
+    data, units = recorded(300, 1), agents.Units(recorded(500, 3))
+    one, again, other = (agents.train(data, units, steps=20, seed=seed) for seed in (5, 5, 6))
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), again.parameters(), strict=True))
+    assert not any(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
 
 
 def test_an_exam_is_the_same_for_everyone():
-    units, values = agents.Units(recorded(500, 3)), agents.ActionValues(18, [1])
+    data, units = recorded(300, 1), agents.Units(recorded(500, 3))
+    values = agents.train(data, units, steps=3, seed=1)
     first, second = (agents.play(values, WORLD, TASK, units, episodes=50, seed=seed) for seed in (8, 8))
     assert first == second
     assert 0 < agents.play(None, WORLD, TASK, units, episodes=200, seed=8) < 0.5
@@ -84,18 +75,17 @@ def test_an_exam_is_the_same_for_everyone():
 @pytest.mark.parametrize("seed", [40, 41])
 def test_agents_learn_more_from_true_counterfactuals(seed):
     """In short: none < exact. With wrong ones an agent is in between, which takes more training to tell."""
-    data, rng = recorded(2000, seed), np.random.default_rng(seed)
-    made = demonstration.augmented(WORLD.mask, data, demonstration.Size(counterfactuals=30_000), rng)
-    sets, units = [data, Transitions.concat(data, made.transitions)], agents.Units(data)
-    values = agents.train(sets, [seed, seed], units, steps=1500, progress=False)
-    without, with_ = (agents.play(values.one(k), WORLD, TASK, units, episodes=1000, seed=9) for k in range(2))
-    assert with_ > without + 0.02
+    data, size = recorded(2000, seed), demonstration.Size(counterfactuals=30_000, steps=1500, episodes=1000)
+    exercise = demonstration.Exercise(data, agents.Units(data), size, seed, exam=9)
+    without, exact = (demonstration.outcome(mask, exercise) for mask in (None, WORLD.mask))
+    assert (without.confirmed, exact.confirmed) == (None, 1.0)
+    assert exact.reward > without.reward + 0.02
 
 
 @pytest.mark.slow
 def test_the_mask_is_learned_well_enough_to_be_useful():
-    rng = np.random.default_rng(0)
-    mask, verdict = demonstration.learned_mask(recorded(8000, 1), recorded(4000, 2), 20, rng)
-    made = demonstration.augmented(mask, recorded(2000, 3), demonstration.Size(counterfactuals=5000), rng)
-    assert verdict.startswith(("about ", "cannot tell: "))
+    mask, opinion = demonstration.learned_mask(recorded(8000, 1), recorded(4000, 2), 20, np.random.default_rng(0))
+    data, size = recorded(2000, 3), demonstration.Size(counterfactuals=5000)
+    made = demonstration.augmented(mask, demonstration.Exercise(data, agents.Units(data), size, seed=0, exam=0))
+    assert opinion.startswith("Without labels it expects ")
     assert audit(made, WORLD.step).confirmed > 0.9

@@ -198,7 +198,7 @@ def test_pairs_agree_on_the_context(rng):
 
 def test_derived_columns_are_recomputed(rng):
     def step(state, action, noise=None):
-        moved = state[:, :2] + np.hstack([action, np.zeros_like(action)])
+        moved = state[:, :2] + np.hstack([action, np.ones_like(action)])
         return np.column_stack([moved, moved[:, 1] - moved[:, 0]])
 
     factors = Factorization({"hand": (0,), "cup": (1,)}, {"motor": (0,)}, derived=(2,))
@@ -239,7 +239,7 @@ def test_mistakes_are_explained(rng):
         bootstrap(auc, scores, truth, rng=rng, level=1.0)
     with pytest.raises(TypeError, match="rng"):
         bootstrap(auc, scores, truth, rng=0)
-    with pytest.raises(ValueError, match="as many transitions"):
+    with pytest.raises(ValueError, match="expected equal lengths"):
         bootstrap(auc, scores, truth[:3], rng=rng)
     factors = Factorization.blocks(state={"a": 1, "b": 1})
     one = Transitions(np.zeros((1, 2)), np.zeros((1, 0)), np.zeros(1), np.zeros((1, 2)), np.zeros(1, bool))

@@ -1,6 +1,6 @@
 """``python -m experiments.batch_pong run | report``; see ``--help``."""
 
-from experiments import batch_pong, command, rows
+from experiments import batch_pong, command
 from experiments.batch_pong import report, run
 
 
@@ -10,13 +10,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--arms", type=command.some_of(run.ARMS), default=(), help="those of the preset by default")
     parser.add_argument("--sizes", type=_thousands, default=(), help="in thousands of rows, with commas between")
     given = parser.parse_args(arguments)
-    folder = given.folder / given.preset
-    if given.command == "report":
-        report.write(folder)
-        return
-    todo = {config.name: config for config in run.runs(given.preset, given.arms, given.sizes)}
     updates = run.PRESETS[given.preset][3].updates
-    rows.run_all(run.work, todo, folder, processes=given.processes, steps=updates)
+    command.execute(given, run.work, run.runs(given.preset, given.arms, given.sizes), report.write, steps=updates)
 
 
 def _thousands(text: str) -> tuple[int, ...]:

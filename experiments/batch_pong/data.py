@@ -131,11 +131,11 @@ def symmetrised(model: learn.SandyTransformer) -> Callable[[np.ndarray, np.ndarr
 
 
 def mask(source: Source, name: str) -> Any:
-    """Return a mask by its name: transformer, ours, exact or identity."""
+    """Return a mask by its name: transformer, ours, exact (with known rewards, too) or identity."""
     itself = Constant.identity(source.world.factors)
     if name == "identity":
         return itself
-    if name == "exact":
+    if name in ("exact", "known"):
         return partial(exact, source.world)
     if name == "transformer":
         return Union(itself, Threshold(symmetrised(transformer(source)), source.tau))
@@ -166,7 +166,8 @@ def added(source: Source, arm: str) -> dict[str, Transitions]:
         imagined = {"model": _explained(source, rows)}
     if arm == "mbpo":
         return imagined
-    augmenter = Augmenter(source.world.factors, mask(source, name), reward_model(source))
+    reward_fn = source.world.reward if name == "known" else reward_model(source)
+    augmenter = Augmenter(source.world.factors, mask(source, name), reward_fn)
     pool = enlarged(source, imagined)
     made = augmenter.fill(pool, int(kind[0]) * size, rng=source.rng(7))
     return {**imagined, "counterfactual": made.transitions}

@@ -1,6 +1,6 @@
 """``python -m experiments.goals run | report``; see ``--help``."""
 
-from experiments import command, goals, rows
+from experiments import command, goals
 from experiments.goals import report, run
 from experiments.goals.tasks import TASKS
 
@@ -17,13 +17,14 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--unfinished", action="store_true", help="report on runs that are still under way, too")
     given = parser.parse_args(arguments)
-    folder = given.folder / given.preset
-    if given.command == "report":
-        report.write(given.folder, unfinished=given.unfinished)
-        return
-    todo = {config.name: config for config in run.runs(given.preset, given.arms, given.tasks, given.seeds)}
-    steps = max(config.steps for config in todo.values())
-    rows.run_all(run.work, todo, folder, processes=given.processes, steps=steps)
+    todo = list(run.runs(given.preset, given.arms, given.tasks, given.seeds))
+    command.execute(
+        given,
+        run.work,
+        todo,
+        lambda _: report.write(given.folder, unfinished=given.unfinished),  # on all presets
+        steps=max(config.steps for config in todo),
+    )
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -1,6 +1,6 @@
 """``python -m experiments.mask_calibration run | report``; see ``--help``."""
 
-from experiments import command, mask_calibration, rows
+from experiments import command, mask_calibration
 from experiments.mask_calibration import report, run
 
 
@@ -9,12 +9,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = command.parser(mask_calibration.__doc__, run.PRESETS, "mask_calibration")
     parser.add_argument("--estimators", type=command.some_of((*run.MADE, *run.BROKEN, *run.LEARNED)), default=())
     given = parser.parse_args(arguments)
-    folder = given.folder / given.preset
-    if given.command == "report":
-        report.write(folder)
-        return
-    todo = {config.name: config for config in run.runs(given.preset, given.estimators)}
-    rows.run_all(run.work, todo, folder, processes=given.processes, steps=16)
+    command.execute(given, run.work, run.runs(given.preset, given.estimators), report.write, steps=16)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """``python -m experiments.mask_roc run | report``; see ``--help``."""
 
-from experiments import command, mask_roc, rows
+from experiments import command, mask_roc
 from experiments.mask_roc import report, run
 
 
@@ -10,12 +10,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--worlds", type=command.some_of(run.WORLDS), default=run.WORLDS)
     parser.add_argument("--estimators", type=command.some_of(run.ESTIMATORS), default=run.ESTIMATORS)
     given = parser.parse_args(arguments)
-    folder = given.folder / given.preset
-    if given.command == "report":
-        report.write(folder, run.WORLDS, run.ESTIMATORS)
-        return
-    todo = {config.name: config for config in run.runs(given.preset, given.worlds, given.estimators)}
-    rows.run_all(run.work, todo, folder, processes=given.processes)
+    todo = run.runs(given.preset, given.worlds, given.estimators)
+    command.execute(given, run.work, todo, lambda folder: report.write(folder, run.WORLDS, run.ESTIMATORS))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """``python -m experiments.mujoco_exactness run | report``; see ``--help``."""
 
-from experiments import command, mujoco_exactness, rows
+from experiments import command, mujoco_exactness
 from experiments.mujoco_exactness import report, run
 
 
@@ -11,12 +11,7 @@ def main(arguments: list[str] | None = None) -> None:
         "--environments", type=command.some_of(tuple(run.ENVIRONMENTS)), default=tuple(run.ENVIRONMENTS)
     )
     given = parser.parse_args(arguments)
-    folder = given.folder / given.preset
-    if given.command == "report":
-        report.write(folder)
-        return
-    todo = {config.name: config for config in run.runs(given.preset, given.environments)}
-    rows.run_all(run.work, todo, folder, processes=given.processes)
+    command.execute(given, run.work, run.runs(given.preset, given.environments), report.write)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """``python -m experiments.online_sprites run | report | model``; see ``--help``."""
 
 from dataclasses import replace
+from functools import partial
 
-from experiments import command, online_sprites, rows
+from experiments import command, online_sprites
 from experiments.online_sprites import report, run
 
 
@@ -15,14 +16,13 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--unfinished", action="store_true", help="report on runs that are still under way, too")
     given = parser.parse_args(arguments)
-    folder, base = given.folder / given.preset, run.PRESETS[given.preset][2]
-    if given.command == "report":
-        report.write(folder, run.ARMS, unfinished=given.unfinished)
-    elif given.command == "model":
+    base = run.PRESETS[given.preset][2]
+    if given.command == "model":
         print(run.model_errors(replace(base, arm="dyna")))
-    else:
-        todo = {config.name: config for config in run.runs(given.preset, given.arms, given.tasks)}
-        rows.run_all(run.work, todo, folder, processes=given.processes, steps=base.steps)
+        return
+    todo = run.runs(given.preset, given.arms, given.tasks)
+    write = partial(report.write, arms=run.ARMS, unfinished=given.unfinished)
+    command.execute(given, run.work, todo, write, steps=base.steps)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""Goal environments: what they show as a dict becomes a flat state in which the goal is a factor, and back.
+"""Goal environments: their dict observations become flat states in which the goal is a factor, and back.
 
-A goal is a state factor that stays as it is. Swapping it between transitions is goal relabelling: hindsight
+A goal is a state factor that never changes. Swapping it between transitions is goal relabelling: hindsight
 experience replay is the special case in which nothing else is swapped and the goal comes from the same episode.
 Rewards are then relabelled by the environment's own ``compute_reward``.
 
-A flat state is ``[observation | desired goal | achieved goal]``. The achieved goal is computed from the observation.
-If it is a copy of some of its columns, say which, and it is left out of the state; otherwise its columns are declared
-derived, and `Augmenter` needs a ``derive`` function.
+A flat state is ``[observation | desired goal | achieved goal]``. The achieved goal follows from the observation. If it
+copies some of its columns, name them, and the state leaves it out. Otherwise its columns are declared derived, and
+`Augmenter` needs a ``derive`` function.
 
 Shape letters are those of ``counterpoint.core.arrays``; ``O`` and ``G`` are the columns of observations and goals.
 """
@@ -27,12 +27,12 @@ OBSERVATION, DESIRED, ACHIEVED = "observation", "desired_goal", "achieved_goal"
 
 @dataclass(frozen=True)
 class Goals:
-    """How the three parts of a goal environment's observations lie in a flat state.
+    """Where the three parts of a goal environment's observations lie in a flat state.
 
     Attributes:
         observation: names and shapes of the parts of ``observation`` (one without a name, if it is an array).
         goal: the same for ``desired_goal``, and so for ``achieved_goal``.
-        achieved: the columns of the observation that the achieved goal copies; or None, then it is kept in the state.
+        achieved: the columns of the observation that the achieved goal copies; None keeps it in the state.
 
     Example:
         >>> import numpy as np
@@ -67,7 +67,7 @@ class Goals:
 
     @classmethod
     def of_space(cls, space: Any, *, achieved: tuple[int, ...] | None = None) -> Self:
-        """Describe the observation space of a Gymnasium goal environment; its own order of keys is kept."""
+        """Describe the observation space of a Gymnasium goal environment, with its keys in their own order."""
         there = getattr(space, "spaces", {})
         missing = [key for key in (OBSERVATION, DESIRED, ACHIEVED) if key not in there]
         if missing:
@@ -92,7 +92,7 @@ class Goals:
         return self.O + self.G * (1 if self.achieved is not None else 2)
 
     def flatten(self, shown: Mapping[str, Any]) -> Floats:
-        """Return what the environment shows as flat states, (B, S). One observation is a batch of one: use x[None]."""
+        """Return dict observations as flat states, (B, S). One observation is a batch of one: use x[None]."""
         named = {key: dict(leaves(shown[key])) for key in (OBSERVATION, DESIRED, ACHIEVED)}
         for key, shapes in ((OBSERVATION, self.observation), (DESIRED, self.goal), (ACHIEVED, self.goal)):
             came = tuple((name, array.shape[1:]) for name, array in named[key].items())
@@ -110,7 +110,7 @@ class Goals:
         return np.concatenate([seen, wanted], axis=1)
 
     def unflatten(self, state: Array) -> dict[str, Any]:
-        """Return flat states as the environment shows them; the inverse of `flatten`."""
+        """Return flat states as dict observations; the inverse of `flatten`."""
         return {
             OBSERVATION: nested(state[:, : self.O], self.observation),
             ACHIEVED: nested(self.achieved_goal(state), self.goal),
@@ -122,7 +122,7 @@ class Goals:
         return state[:, self.O : self.O + self.G]
 
     def achieved_goal(self, state: Array) -> Floats:
-        """Return what flat states achieve, (B, G)."""
+        """Return the goals that flat states achieve, (B, G)."""
         return state[:, self.O + self.G :] if self.achieved is None else state[:, list(self.achieved)]
 
     def factors(self, inner: Factorization, *, name: str = "goal") -> Factorization:
@@ -147,12 +147,12 @@ class Goals:
     def reward_fn(self, compute_reward: Callable[..., Any]) -> RewardFn:
         """Turn an environment's ``compute_reward(achieved_goal, desired_goal, info)`` into a reward function.
 
-        It is called with whole batches and an empty info, as Gymnasium-Robotics allows.
+        The reward function passes whole batches and an empty info, as Gymnasium-Robotics allows.
         """
         return lambda _, __, next_state: np.asarray(self._asked(compute_reward, next_state), np.float64)
 
     def terminal_fn(self, compute_terminated: Callable[..., Any]) -> TerminalFn:
-        """Turn an environment's ``compute_terminated`` into a terminal function; one answer may hold for all rows."""
+        """Turn an environment's ``compute_terminated`` into a terminal function; one answer for all rows will do."""
 
         def terminal(_: Floats, __: Floats, next_state: Floats, /) -> Bools:
             return np.broadcast_to(np.asarray(self._asked(compute_terminated, next_state), np.bool_), len(next_state))

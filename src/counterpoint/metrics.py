@@ -190,7 +190,7 @@ def bootstrap(
         raise ValueError(f"level: expected a share between 0 and 1, got {level!r}.")
     scores, truth = np.asarray(scores), np.asarray(truth)
     if len(scores) != len(truth) or not len(scores):
-        raise ValueError(f"scores and truth: expected as many transitions, 1 or more; got {len(scores)}, {len(truth)}.")
+        raise ValueError(f"scores and truth: expected equal lengths, 1 or more, got {len(scores)} and {len(truth)}.")
     value, values = metric(scores, truth), np.empty(resamples)
     for k in range(resamples):
         rows = rng.integers(len(scores), size=len(scores))

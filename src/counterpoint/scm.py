@@ -2,7 +2,7 @@
 
 A model describes one time slice. Its nodes are the state and action factors at t and the state factors at
 t+1; each next factor has an equation ``f(v, u)`` of the values at t and of its own noise. A model is asked
-over a finite *domain*, a list of points (s, a), so everything here is found by enumeration, not estimated.
+over a finite *domain*, a list of points (s, a). So everything here is enumerated, nothing is estimated.
 
 Values are mappings from names of nodes to arrays, one row per point: (B,) or (B, width).
 """
@@ -21,7 +21,7 @@ from counterpoint.core.require import require_count, require_generator
 Values: TypeAlias = Mapping[str, Array]
 Equation: TypeAlias = Callable[[Values, Array], Any]  # f(v, u) -> (B,) or (B, width)
 Subspace: TypeAlias = Callable[[Values], Any] | Array  # which points belong to it, (K,) bool
-Nodes: TypeAlias = str | Iterable[str]
+Names: TypeAlias = str | Iterable[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,11 +98,11 @@ class StructuralCausalModel:
         edges = [[self.depends(target, source) for target in self.equations] for source in self.nodes]
         return np.array(edges, np.bool_)
 
-    def depends(self, target: str, sources: Nodes) -> bool:
+    def depends(self, target: str, sources: Names) -> bool:
         """Say whether two points that agree in all but ``sources`` lead to different next values of ``target``."""
         return self.table(target, sources) is None
 
-    def table(self, target: str, without: Nodes) -> dict[tuple[Any, ...], Any] | None:
+    def table(self, target: str, without: Names) -> dict[tuple[Any, ...], Any] | None:
         """Return a factor's equation as a table over all nodes but some, or None if it depends on those, too.
 
         Keys are the values of the other nodes and the number of the noise value.
@@ -144,7 +144,7 @@ class StructuralCausalModel:
         later = {name[:-1]: value for name, value in values.items() if name.endswith("'")}
         unknown = [name for name in later if name not in self.equations]
         if unknown:
-            raise ValueError(f"do: {listed(unknown)} has no equation; those that have: {listed(list(self.equations))}.")
+            raise ValueError(f"do: {listed(unknown)} has no equation; these have one: {listed(list(self.equations))}.")
         return replace(self, domain=domain, equations={**self.equations, **{k: _held(v) for k, v in later.items()}})
 
     def restrict(self, subspace: Subspace) -> Self:
@@ -168,7 +168,7 @@ class StructuralCausalModel:
     def _rows(self) -> dict[str, list[Any]]:
         return {name: _listed(values) for name, values in self.domain.items()}
 
-    def _known(self, nodes: Nodes) -> tuple[str, ...]:
+    def _known(self, nodes: Names) -> tuple[str, ...]:
         names = (nodes,) if isinstance(nodes, str) else tuple(nodes)
         unknown = [name for name in names if name not in self.domain]
         if unknown:
@@ -198,7 +198,7 @@ def restrict(model: StructuralCausalModel, subspace: Subspace) -> StructuralCaus
 def counterfactual(
     model: StructuralCausalModel, before: Values, after: Values, changes: Values, noise: Values | None = None
 ) -> Answer:
-    """Say what would have come after, if some nodes had had other values (abduction, action, prediction).
+    """Say what would have happened next if some nodes had had other values (abduction, action, prediction).
 
     Only the equations of the changed nodes' children are evaluated, which in a local model are fewer. Its
     answer is the global model's as long as both the old and the new values lie in its subspace.
@@ -229,17 +229,17 @@ def counterfactual(
     return Answer(found, sure, children)
 
 
-def independent(model: StructuralCausalModel, i: Nodes, j: Nodes) -> bool:
-    """Say whether two groups of nodes are independent mechanisms: neither has a say in the other's next values."""
+def independent(model: StructuralCausalModel, i: Names, j: Names) -> bool:
+    """Say whether two groups of nodes are independent mechanisms: neither influences the other's next values."""
     return all(table is not None for table in _tables(model, i, j))
 
 
-def independent_in_union(model: StructuralCausalModel, first: Subspace, second: Subspace, i: Nodes, j: Nodes) -> bool:
+def independent_in_union(model: StructuralCausalModel, first: Subspace, second: Subspace, i: Names, j: Names) -> bool:
     """Decide by Proposition 1 whether two groups of nodes are independent in the union of two subspaces.
 
     They are if and only if they are independent in both, and their equations are the same in both, where
-    these share arguments. In the paper's icy room the last is not so: in each room the floor has no say in
-    how things move, but it has where rooms are mixed.
+    these share arguments. The paper's icy room breaks the last condition: within each room the floor explains
+    nothing about how things move, but once rooms are mixed it does.
 
     Args:
         model: the global model.
@@ -257,7 +257,7 @@ def independent_in_union(model: StructuralCausalModel, first: Subspace, second: 
     return True
 
 
-def _tables(model: StructuralCausalModel, i: Nodes, j: Nodes) -> list[dict[tuple[Any, ...], Any] | None]:
+def _tables(model: StructuralCausalModel, i: Names, j: Names) -> list[dict[tuple[Any, ...], Any] | None]:
     """Return the equations of each group's factors, without the other group as an argument."""
     groups = model._known(i), model._known(j)
     pairs = [(name, other) for own, other in (groups, groups[::-1]) for name in own if name in model.equations]

@@ -24,7 +24,7 @@ _LOADED: dict[tuple[Path, str], tuple[str, ModuleType]] = {}  # (folder, module)
 
 
 @dataclass(frozen=True)
-class Place:
+class FunctionPlace:
     """Where a function is: its module, its name, and the module's file if it has one."""
 
     module: str
@@ -36,7 +36,7 @@ class Place:
         return f"{self.module}:{self.name} in {self.path or 'a built-in module'}"
 
 
-def find(place: str, folder: Path) -> Place:
+def find(place: str, folder: Path) -> FunctionPlace:
     """Find ``module:function`` in a folder, or else among the installed modules, without running anything.
 
     Raises:
@@ -47,7 +47,7 @@ def find(place: str, folder: Path) -> Place:
     module, _, name = place.partition(":")
     local = _file(module, folder)
     if local is not None:
-        return Place(module, name, local, folder)
+        return FunctionPlace(module, name, local, folder)
     top, *rest = module.split(".")
     try:
         spec = importlib.util.find_spec(top)
@@ -56,12 +56,12 @@ def find(place: str, folder: Path) -> Place:
     if spec is None:
         raise ValueError(f"there is no module {module!r} in {folder} or among the installed ones")
     if not rest:
-        return Place(module, name, Path(spec.origin) if spec.has_location and spec.origin else None, None)
+        return FunctionPlace(module, name, Path(spec.origin) if spec.has_location and spec.origin else None, None)
     for above in spec.submodule_search_locations or ():
         inner = _file(".".join(rest), Path(above))
         if inner is not None:
-            return Place(module, name, inner, None)
-    raise ValueError(f"there is no module {module!r}: {top} has no such part")
+            return FunctionPlace(module, name, inner, None)
+    raise ValueError(f"there is no module {module!r}: {top} has no such submodule")
 
 
 def load(place: str, folder: Path) -> Callable[..., Any]:
@@ -124,7 +124,7 @@ def installed(path: Path) -> bool:
     return any(path.is_relative_to(place) for place in places)
 
 
-def _local(found: Place) -> ModuleType:
+def _local(found: FunctionPlace) -> ModuleType:
     """Import a module from its folder, again if a source of it has changed since."""
     assert found.folder is not None and found.path is not None  # noqa: S101, PT018
     folder = found.folder.resolve()

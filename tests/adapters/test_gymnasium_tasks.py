@@ -55,7 +55,7 @@ def test_unknown_tasks_modes_and_settings_are_refused():
             kind("pong", render_mode="ansi")
     with pytest.raises(TypeError, match="unexpected keyword argument 'clip'"):
         WorldEnv("place-1", clip=True)
-    with pytest.raises(TypeError, match="clip: such settings go with the name of a task"):
+    with pytest.raises(TypeError, match="clip: these settings belong to a task given by its name"):
         WorldEnv(pong_task(), clip=True)
     with pytest.raises(ValueError, match="length: expected a number of steps, 1 or more, got 0"):
         place_task("place-1", length=0)

@@ -90,7 +90,7 @@ class TestD4rl:
     @pytest.mark.parametrize(
         ("changes", "why"),
         [
-            ({"timeouts": None}, "without next_observations and timeouts nobody can tell"),
+            ({"timeouts": None}, "without next_observations and timeouts it is impossible to tell"),
             ({"rewards": None}, "looks like D4RL data, but rewards is missing"),
             ({"actions": None}, "neither D4RL's arrays .* nor robomimic's groups"),
             ({"rewards": np.zeros(3)}, "same number of rows"),
@@ -225,7 +225,7 @@ class TestRobomimic:
             (lambda file: file.__delitem__("data/demo_2/obs"), "no observations or no actions"),
             (lambda file: file.__delitem__("data/demo_10/dones"), "demo_10 has no array dones"),
             (lambda file: file["data/demo_2/dones"].write_direct(np.array([7, 7, 7])), "dones of demo_2"),
-            (lambda file: widen(file, "data/demo_10/obs/object"), "demo_10 have another width"),
+            (lambda file: widen(file, "data/demo_10/obs/object"), "demo_10 are not as wide"),
             (lambda file: file["mask"].create_dataset("x", data=np.array(["bad"], "S")), "got bad"),
             (lambda file: pictures(file, "data/demo_2/obs/camera"), "camera holds pictures of 64 x 64 x 3.*keys"),
         ],

@@ -139,7 +139,9 @@ class TestCodeThatChanges:
         augmenter = Augmenter(WORLD.factors, masked, Place(4))
         with pytest.raises(KeyboardInterrupt):
             files.augment("data.parquet", augmenter, "out.parquet", size=SIZE, progress=stop)
-        with pytest.raises(files.FileProblem, match="nobody can tell whether mask_fn changed.*builtins.tuple_iterator"):
+        with pytest.raises(
+            files.FileProblem, match="impossible to tell whether mask_fn changed.*builtins.tuple_iterator"
+        ):
             files.augment("data.parquet", augmenter, "out.parquet", size=SIZE, resume=True)
         assert files.augment("data.parquet", augmenter, "out.parquet", size=SIZE, force=True).real == 300
 

@@ -68,7 +68,7 @@ def test_an_audit_finds_what_is_wrong(recording, tmp_path, capsys):
         (["inspect", "--environment", "no_such_module:make"], "no_such_module"),
         (["inspect"], "give a file of transitions, or --environment"),
         (["inspect", "data.npz", "--environment", "FetchPush-v4"], "not both"),
-        (["audit", "data.npz", "--environment", "FetchPush-v4", "--simulator", "a:b"], "not two of them"),
+        (["audit", "data.npz", "--environment", "FetchPush-v4", "--simulator", "a:b"], "give only one of them"),
     ],
 )
 def test_bad_words(words, message, capsys):

@@ -149,7 +149,7 @@ class TestResume:
         interrupted(capsys, 6)
         before = sorted((many / "out.parquet.parts").iterdir())
         for words, message in (
-            ([], "there is an unfinished job. Go on with --resume, or start over with --force"),
+            ([], "there is an unfinished job. Continue with --resume, or start over with --force"),
             (["--resume", "--seed", 1], "seed changed since"),
             (["--resume", "--size", SIZE + 1], "size changed since"),
         ):

@@ -133,7 +133,7 @@ class TestMasks:
         ("words", "message"),
         [
             (["--tau", "1"], "--tau: a threshold of yours is judged by the true edges"),
-            (["--labels", "a.npz", "--world", "sprites"], "--labels: give them or --world, not both"),
+            (["--labels", "a.npz", "--world", "sprites"], "--labels and --world: give one of them, not both"),
             (
                 ["--labels", "wrong.npz"],
                 "expected an array called mask, booleans of shape (300, 5, 4), got float64 (3,)",

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from counterpoint import Augmenter, files
-from counterpoint.command_line import EXPECTED, VERBS, main, parser, progress
+from counterpoint.command_line import EXPECTED, VERBS, main, parser
 from counterpoint.description import read_description
 from counterpoint.files import augmentation
 from counterpoint.worlds import Place
@@ -70,45 +70,6 @@ class TestAll:
         code, out, err = run(capsys, "convert", "data.parquet", "out.npz")
         assert (code, out) == (130, "")
         assert err.splitlines()[-1] == "counterpoint convert: stopped. Run the same command again."
-
-
-class TestProgress:
-    class Terminal:
-        def __init__(self):
-            self.text = ""
-
-        def isatty(self):
-            return True
-
-        def write(self, text):
-            self.text += text
-
-        def flush(self):
-            pass
-
-    def test_a_terminal_gets_a_bar_and_it_is_wiped_away(self, monkeypatch):
-        terminal = self.Terminal()
-        monkeypatch.setattr(sys, "stderr", terminal)
-        monkeypatch.setattr(progress, "EVERY", 0)
-        with progress.bar("augment", 2000) as show:
-            show(1000)
-        shown, wiped = terminal.text.split("\x1b[K", 1)
-        assert shown.startswith(f"\raugment [{'#' * 15}{'.' * 15}] 1,000 of 2,000 rows, ")
-        assert wiped == "\r\x1b[K"
-
-    def test_a_log_gets_one_line_for_each_stage(self, capsys):
-        with progress.bar("augment", 2000) as show:
-            show(1000)
-        assert capsys.readouterr().err == "augment: 2,000 rows\n"
-
-    def test_calls_in_quick_succession_print_once(self, monkeypatch):
-        terminal = self.Terminal()
-        monkeypatch.setattr(sys, "stderr", terminal)
-        monkeypatch.setattr(progress, "EVERY", 1000)
-        with progress.bar("augment", 2000) as show:
-            show(1)
-            show(2)
-        assert terminal.text == "\r\x1b[K"
 
 
 class TestAugment:
@@ -286,7 +247,10 @@ class TestAudit:
         ("words", "message"),
         [
             ([], "give a simulator: --world NAME, --environment ID, or --simulator module:function"),
-            (["--world", "sprites", "--simulator", "a:b"], "give it, or --world, or --environment, not two of them"),
+            (
+                ["--world", "sprites", "--simulator", "a:b"],
+                "--world and --environment: give only one of them",
+            ),
             (["--setting", "n=3"], "--setting: it belongs to --world"),
             (["--world", "sprites", "--setting", "m=3"], "--setting: sprites does not take this"),
             (["--world", "sprites", "--setting", "n=3"], "expected"),

@@ -82,3 +82,29 @@ def test_equal_rows_get_equal_numbers():
     one, two, three = pairs.same_rows(values)
     assert one == two != three
     assert pairs.same_rows(np.zeros((3, 0))).tolist() == [0, 0, 0]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=1, max_size=12), st.integers(0, 2**63))
+def test_of_each_pair_one_row_is_an_own_one_and_the_base(rows, key):
+    groups, own = (np.array(column) for column in zip(*rows, strict=True))
+    order = pairs.uniform(groups, np.uint64(key), own)
+    expected = {
+        (i, j)
+        for i in range(len(groups))
+        for j in range(i, len(groups))
+        if groups[i] == groups[j] and (own[i] or own[j])
+    }
+    assert drawn(order) == Counter(expected)
+    assert own[order.draw(0, order.total)[0]].all()
+
+
+@pytest.mark.parametrize("most", [1, 1024])
+def test_sharing_pairs_have_an_own_base_too(most, monkeypatch):
+    monkeypatch.setattr(pairs, "MOST_GRAPHS", most)
+    labels = np.array([[0, 1, 1], [0, 0, 2], [0, 1, 1], [0, 1, 1]], np.uint8)
+    own = np.array([True, True, False, False])
+    order = pairs.sharing(np.zeros(4, int), labels, np.zeros(3, bool), KEY, own)
+    hopeless = most == 1  # then graphs are not compared with each other
+    expected = [(0, 2), (0, 3)] + ([(0, 1), (1, 2), (1, 3)] if hopeless else [])
+    assert drawn(order) == Counter(expected)
+    assert own[order.draw(0, order.total)[0]].all()

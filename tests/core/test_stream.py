@@ -97,3 +97,15 @@ def test_a_stream_says_why_it_ends_too_early(rng):
         list(augmenter.stream(data[:2], 1000, rng=rng))
     with pytest.raises(ValueError, match="size: expected a whole number, 1 or more"):
         next(augmenter.stream(data, 0, rng=rng))
+
+
+@pytest.mark.parametrize("window", [1, 2])
+def test_only_the_first_rows_are_bases_if_so_many_are_asked_for(window, rng):
+    factors = make_factors(3, 1)
+    data = make_data(factors, 60, rng).replace(episode=np.repeat(np.arange(6), 10))
+    augmenter = Augmenter(factors, HashedMask(factors, 0.1), first_column, window=window)
+    made = next(augmenter.stream(data, 100, rng=rng, bases=20))
+    assert made.base.max() < 20 <= made.donor.max()
+    assert (made.donor < 20).any()
+    with pytest.raises(ValueError, match="bases: expected a whole number, 1 or more, got 0"):
+        next(augmenter.stream(data, 100, rng=rng, bases=0))

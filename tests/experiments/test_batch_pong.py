@@ -36,7 +36,7 @@ def usual(real):
 
 def test_presets_give_complete_comparisons_first():
     configs = list(run.runs("laptop"))
-    assert [c.name for c in configs[:3]] == ["25k_real_0", "25k_3C-exact_0", "25k_3C-ours_0"]
+    assert [c.name for c in configs[:3]] == ["25k_real_0", "25k_3C-exact_0", "25k_3C-known_0"]
     assert len(configs) == len({c.name for c in configs}) == 3 * 3 * len(run.FIRST)
     seeds = [(c.source.rows, c.source.seed) for c in configs]
     assert seeds == sorted(seeds)
@@ -123,6 +123,8 @@ def test_the_world_confirms_what_the_exact_mask_makes_and_not_what_the_others_do
         for arm, origin in (("3C-exact", "counterfactual"), ("3C-identity", "counterfactual"), ("mbpo", "model"))
     }
     assert told["3C-exact"]["confirmed"] == told["3C-exact"]["near"] == 1
+    known = truth.judged(data.added(SOURCE, "3C-known")["counterfactual"], WORLD, usual(real))
+    assert known["confirmed"] == known["reward_right"] == 1 > told["3C-exact"]["reward_right"]
     assert told["3C-identity"]["confirmed"] < 0.7
     assert told["mbpo"]["confirmed"] < 0.01
 
@@ -180,19 +182,52 @@ def test_a_diffusion_model_draws_what_it_was_shown():
     assert not np.array_equal(one, other)
 
 
-def test_the_agent_learns_from_its_dataset_alone_and_promises_no_more_than_a_game_gives():
+def shared_batches(player, count, size):
+    """Give the batches that ``player`` will draw, in the shape in which Stable-Baselines3 samples them."""
+    from stable_baselines3.common.type_aliases import ReplayBufferSamples
+
+    drawn = [batch for batch, _ in player._batches(count, size)]
+    return [
+        ReplayBufferSamples(state, action, after, 1.0 - discount / player.gamma, reward)
+        for state, action, reward, discount, after in drawn
+    ]
+
+
+@pytest.mark.parametrize("policy_delay", [1, 2])
+def test_an_update_is_that_of_stable_baselines3(policy_delay):
+    """From the same weights and batches, without the noise that both draw for themselves."""
+    from stable_baselines3 import TD3
+    from stable_baselines3.common.logger import Logger
+
+    from counterpoint.adapters.gymnasium import WorldEnv
+
+    ended = np.random.default_rng(0).random(SOURCE.rows) < 0.1
+    rows = data.real(SOURCE).replace(terminated=ended)
+    ours = agent.agent(rows, seed=0, width=16, policy_delay=policy_delay, tau=0.1, learning_rate=1e-2)
+    plain = {"policy_delay": policy_delay, "tau": 0.1, "learning_rate": 1e-2, "policy_kwargs": {"net_arch": [16, 16]}}
+    theirs = TD3("MlpPolicy", WorldEnv("pong"), buffer_size=1, gamma=0.98, seed=0, device="cpu", **plain)
+    ours.target_policy_noise = theirs.target_policy_noise = 0.0
+    theirs.set_logger(Logger(None, []))
+    torch.manual_seed(1)
+    batches = iter(shared_batches(ours, 7, 64))
+    theirs.replay_buffer.sample = lambda *_, **__: next(batches)
+    theirs.train(7, 64)
+    torch.manual_seed(1)
+    ours.train(7, 64)
+    for mine, known in zip(ours.policy.parameters(), theirs.policy.parameters(), strict=True):
+        assert torch.allclose(mine, known, rtol=1e-4, atol=1e-5)
+
+
+def test_the_agent_learns_from_its_dataset_alone_and_wants_no_more_than_a_game_gives():
     real = data.real(SOURCE)
-    player = agent.agent(real, seed=0, batch_size=32, width=8)
+    player = agent.agent(real.replace(reward=np.full_like(real.reward, 1000.0)), seed=0, width=8, learning_rate=0.1)
+    assert np.array_equal(player.rows[0], real.state)
     before = [weight.clone() for weight in player.actor.parameters()]
-    assert np.array_equal(player.replay_buffer.observations[:, 0], real.state)
-    assert player.replay_buffer.size() == len(real)
-    player.train(4, 32)
+    player.train(300, 32)
     assert not all(torch.equal(old, new) for old, new in zip(before, player.actor.parameters(), strict=True))
     with torch.no_grad():
-        for weight in player.policy.critic_target.parameters():
-            weight.fill_(100.0)
-        promised = player.critic_target(torch.ones(3, 12), torch.ones(3, 2))
-    assert all((value == agent.BOUND).all() for value in promised)
+        promised = player.critic.q_networks[0](torch.cat(player.rows[:2], dim=1))
+    assert abs(float(promised.mean()) - agent.BOUND) < 5
 
 
 def test_success_is_the_share_of_games_whose_last_reward_is_one(monkeypatch):

@@ -1,9 +1,9 @@
 """Transitions as arrays for d3rlpy's ``MDPDataset``; d3rlpy itself is not needed here.
 
-d3rlpy has no next observations: within an episode it takes the following row's. So a transition that the following
-row does not continue is closed by a row that holds its next state and a timeout, which d3rlpy makes no transition of:
-``[s, s'], [a, a], [r, 0]`` gives exactly (s, a, r, s'). After a terminal row nothing follows; d3rlpy itself puts zeros
-for its next observation.
+d3rlpy stores no next observations: within an episode it uses the following row. So if the following row does not
+continue a transition, we add one that holds its next state and a timeout. d3rlpy makes no transition of that row:
+``[s, s'], [a, a], [r, 0]`` gives exactly (s, a, r, s'). A terminal row needs none; d3rlpy uses zeros as its next
+observation.
 """
 
 import numpy as np
@@ -17,11 +17,11 @@ from counterpoint.files.recording import Recording
 def to_d3rlpy(data: Transitions | Counterfactuals | Recording) -> dict[str, Array]:
     """Return the keyword arguments of ``d3rlpy.dataset.MDPDataset``.
 
-    Rows of one episode that follow each other stay one episode; every other transition becomes its own. Note that
-    a scaler fitted to such a dataset also sees the closing rows, with reward 0.
+    Consecutive rows of one episode stay together; every other transition becomes its own episode. Note that a
+    scaler fitted to such a dataset also sees the added rows, with reward 0.
 
     Args:
-        data: transitions, counterfactuals, or what `counterpoint.files.read` gave.
+        data: transitions, counterfactuals, or what `counterpoint.files.read` returned.
 
     Example:
         >>> import numpy as np
@@ -49,7 +49,7 @@ def to_d3rlpy(data: Transitions | Counterfactuals | Recording) -> dict[str, Arra
 
 
 def _continued(data: Transitions) -> Bools:
-    """Say which rows are continued by the following one, (B,)."""
+    """Say which rows the following one continues, (B,)."""
     found = np.zeros(len(data), np.bool_)
     if data.episode is not None:
         found[:-1] = (data.episode[1:] == data.episode[:-1]) & (data.next_state[:-1] == data.state[1:]).all(axis=1)

@@ -98,7 +98,7 @@ def resolve(task: Task | str, settings: Mapping[str, Any]) -> Task:
         return named_task(task, **settings)
     if settings:
         raise TypeError(
-            f"{listed(list(settings))}: such settings go with the name of a task; this one is made already."
+            f"{listed(list(settings))}: these settings belong to a task given by its name; this task is already made."
         )
     return task
 

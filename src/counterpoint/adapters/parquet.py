@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from counterpoint.core import threads
 from counterpoint.core.arrays import Array
 from counterpoint.files.foreign import foreign, guarded
 from counterpoint.files.header import KEY, head_from_json, head_to_json
@@ -71,7 +72,7 @@ def batches(path: Path, rows: int, names: list[str]) -> Iterator[Any]:
     with foreign():
         file = pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False)
     with file:
-        yield from guarded(lambda: file.iter_batches(rows, columns=names))
+        yield from guarded(lambda: file.iter_batches(rows, columns=names, use_threads=threads.THREADS > 1))
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """Transitions as the nested arrays of a TorchRL replay buffer; TorchRL itself is not needed here.
 
-The keys are those of TorchRL's episode data format: what happened before the step at the top, what came of it under
-``next``. Samplers of slices, and hindsight buffers, join neighbouring rows of one ``traj_ids`` value until ``done``. So
-every transition without an episode has an id of its own and is marked truncated.
+The keys follow TorchRL's episode data format: values before the step are at the top, values after it under ``next``.
+Slice samplers and hindsight buffers join neighbouring rows with the same ``traj_ids`` until ``done``. So every
+transition without an episode gets an id of its own and is marked truncated.
 """
 
 from typing import Any
@@ -16,10 +16,10 @@ from counterpoint.files.recording import Recording
 
 
 def to_torchrl(data: Transitions | Counterfactuals | Recording) -> dict[str, Any]:
-    """Return nested arrays for ``TensorDict(arrays, batch_size=[len(data)])``, to ``extend`` a replay buffer with.
+    """Return nested arrays for ``TensorDict(arrays, batch_size=[len(data)])``, with which to ``extend`` a buffer.
 
     Args:
-        data: transitions, counterfactuals, or what `counterpoint.files.read` gave.
+        data: transitions, counterfactuals, or what `counterpoint.files.read` returned.
 
     Example:
         >>> import numpy as np

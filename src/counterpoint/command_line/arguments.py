@@ -9,8 +9,9 @@ from typing import Any
 
 from counterpoint.command_line.environment import add_environment, simulator
 from counterpoint.core.arrays import listed
+from counterpoint.core.transitions import Transitions
 from counterpoint.description import Description, read_description
-from counterpoint.files import Scan, scan
+from counterpoint.files import Scan, sample, scan
 from counterpoint.files.jobs import place_of
 from counterpoint.user_code import load
 
@@ -22,7 +23,8 @@ WORLDS = {  # name -> class in counterpoint.worlds, imported when asked for
     "stationary": "StationaryMP",
     "nonstationary": "NonstationaryMP",
 }
-DATA = "a .parquet, .npz, .hdf5 or .h5 file, minari:ID, or a LeRobot folder"
+DATA = "a .parquet, .npz, .hdf5 or .h5 file, minari:ID, a LeRobot folder, or a folder of such files"
+MOST_ROWS = 1_000_000  # that a mask is fitted to or judged by, unless told otherwise
 
 
 def add_data(verb: argparse.ArgumentParser, name: str = "data", *, optional: bool = False) -> None:
@@ -30,6 +32,17 @@ def add_data(verb: argparse.ArgumentParser, name: str = "data", *, optional: boo
     verb.add_argument(name, help=DATA, nargs="?" if optional else None)
     verb.add_argument(
         "--keys", type=_names, metavar="A,B", help="the observation keys to take as the state (robomimic, Minari)"
+    )
+
+
+def add_rows(verb: argparse.ArgumentParser) -> None:
+    """Add how many rows to read at most."""
+    verb.add_argument(
+        "--rows",
+        type=int,
+        default=MOST_ROWS,
+        metavar="N",
+        help=f"read N rows at most, spread evenly over the file or folder ({MOST_ROWS:,})",
     )
 
 
@@ -85,6 +98,11 @@ def opened(given: argparse.Namespace) -> Scan:
     return scan(given.data, keys=given.keys)
 
 
+def sampled(given: argparse.Namespace, source: Scan) -> Transitions:
+    """Read the file, or some rows of it that are spread evenly if it has very many."""
+    return sample(source, given.rows).transitions
+
+
 def described(path: str, source: Scan) -> Description:
     """Read the description of a dataset; observation keys and the owners of noise come from the file."""
     known, found = source.factors, read_description(path, source.observation_keys)
@@ -122,7 +140,7 @@ def step_of(given: argparse.Namespace) -> Any:
     robot = simulator(given)
     simulated = world(given) if robot is None else None
     if (simulated is not None or robot is not None) and given.simulator is not None:
-        raise ValueError("--simulator: give it, or --world, or --environment, not two of them.")
+        raise ValueError("--simulator, --world and --environment: give only one of them.")
     if robot is not None:
         return robot
     return simulated.step if simulated is not None else given.simulator and imported(given.simulator)

@@ -16,9 +16,9 @@ import numpy as np
 from counterpoint.checks import Audit
 from counterpoint.command_line import arguments
 from counterpoint.command_line.environment import judge_by
-from counterpoint.command_line.progress import bar
 from counterpoint.files import audit
 from counterpoint.files.scanning import Scan
+from counterpoint.progress import ProgressBar
 
 
 def add_arguments(verb: argparse.ArgumentParser) -> None:
@@ -58,8 +58,8 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _audited(given: argparse.Namespace, source: Scan, step: object, *, real: bool) -> Audit:
-    with bar("audit, real rows" if real else "audit", source.rows) as show:
-        return audit(source, step, atol=given.atol, rows=given.rows, real=real, progress=show)  # type: ignore[arg-type]
+    with ProgressBar("audit, real rows" if real else "audit", source.rows, "rows") as bar:
+        return audit(source, step, atol=given.atol, rows=given.rows, real=real, progress=bar.reach)  # type: ignore[arg-type]
 
 
 def _worst(found: Audit) -> str:

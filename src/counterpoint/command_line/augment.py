@@ -7,25 +7,32 @@ The description (TOML) says which columns are which factors, and names mask and 
 one. Functions that it names are run; --dry-run lists them, and what would be made, and runs none. The output holds the
 real rows, then counterfactuals, each row with its provenance. The same arguments give the same bytes. An interrupted
 job leaves no output, only what it has accepted so far in FILE.parts: the same command with --resume goes on from there.
+
+A folder of files is a dataset, and each of its files is a shard:
+  counterpoint augment data/ robot.toml --ratio 3 --out more/ --workers 2
+
+Shards are augmented one by one: in processes of this machine, on Ray, or by commands that you run yourself. The bytes
+are the same. more/manifest.json lists shards, seeds, funnels and checksums; `report` and `audit` take the folder.
 """
 
 import argparse
+import os
 from pathlib import Path
 from typing import Any
 
-from counterpoint.command_line import arguments
+from counterpoint.command_line import arguments, shards
 from counterpoint.command_line.judging import judging
-from counterpoint.command_line.progress import bar
 from counterpoint.core.augment import Augmenter
 from counterpoint.description import Description
 from counterpoint.description.building import settings_of
-from counterpoint.files import FORMATS, augment, report, scan
+from counterpoint.files import FORMATS, report, scan
 from counterpoint.files.apart import require_apart
 from counterpoint.files.augmentation import Plan
 from counterpoint.files.formats import chosen
-from counterpoint.files.jobs import check_task, planned
+from counterpoint.files.jobs import carry_out, planned
 from counterpoint.files.output import require_free
-from counterpoint.files.scanning import Scan
+from counterpoint.files.sampling import task_check
+from counterpoint.progress import ProgressBar
 from counterpoint.user_code import sources
 
 
@@ -36,7 +43,7 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
     amount = verb.add_mutually_exclusive_group(required=True)
     amount.add_argument("--ratio", type=float, help="counterfactuals per real row, such as 3")
     amount.add_argument("--size", type=int, help="rows of the output, real ones included")
-    arguments.add_output(verb, "a .parquet, .npz or .hdf5 file, minari:ID or lerobot:FOLDER")
+    arguments.add_output(verb, "a .parquet, .npz or .hdf5 file, minari:ID or lerobot:FOLDER; or a folder for a folder")
     verb.add_argument("--format", choices=sorted(FORMATS), help="where a suffix has two formats (.hdf5): which one")
     verb.add_argument(
         "--window",
@@ -47,16 +54,19 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--seed", type=int, default=0, help="the seed of all randomness (0)")
     verb.add_argument("--report", metavar="PAGE", help="also write a report, an HTML page")
     verb.add_argument("--resume", action="store_true", help="continue an interrupted job")
-    verb.add_argument("--dry-run", action="store_true", help="say what would be run and made; run nothing")
+    verb.add_argument("--dry-run", action="store_true", help="print what would be run and written, and stop there")
     verb.add_argument(
         "--trust-reward", action="store_true", help="do not check reward and terminal functions against the real rows"
     )
+    shards.add_arguments(verb)
 
 
 def run(given: argparse.Namespace) -> int:
-    """Augment a file."""
+    """Augment a file, or a folder of files."""
     source = arguments.opened(given)
     description = arguments.described(given.description, source)
+    if shards.meant(given, source):
+        return shards.run(given, source, description, _window(given))
     kind = chosen(given.out, given.format)
     outputs = {"the output": kind.place(given.out)}
     if given.report is not None:
@@ -72,9 +82,11 @@ def run(given: argparse.Namespace) -> int:
     kind.require_free(given.out, force=given.force)
     if given.report is not None:
         require_free(Path(given.report), force=given.force)
-    _check(given, source, description, augmenter)
-    with bar("augment", plan.size) as show:
-        done = augment(source, augmenter, given.out, resume=given.resume, force=given.force, progress=show, **amount)
+    names = shards.checked(given, description)
+    how: dict[str, Any] = {"format": given.format, "resume": given.resume, "force": given.force}
+    with ProgressBar("augment", plan.size, "rows") as bar:
+        check = task_check(augmenter, names) if names else None
+        done = carry_out(plan, given.out, progress=bar.reach, check=check, **how)
     print(done)
     if given.report is not None:
         judge = judging(augmenter)
@@ -84,17 +96,11 @@ def run(given: argparse.Namespace) -> int:
 
 def go_on(given: argparse.Namespace) -> str:
     """Say how to go on after the job was stopped."""
-    if chosen(given.out, given.format).parts(given.out).is_dir():
+    if Path(os.path.normpath(given.out) + ".parts").is_dir() or (
+        not os.path.isdir(given.data) and chosen(given.out, given.format).parts(given.out).is_dir()
+    ):
         return "The same command with --resume continues it."
     return "Run the same command again."
-
-
-def _check(given: argparse.Namespace, source: Scan, description: Description, augmenter: Augmenter) -> None:
-    """Ask reward and terminal functions about real rows, unless they are learned and so not exact."""
-    if given.trust_reward:
-        return
-    learned = [section for section in ("reward", "terminal") if section in description.files]
-    check_task(source, augmenter, reward="reward" not in learned, terminal="terminal" not in learned)
 
 
 def _window(given: argparse.Namespace) -> dict[str, Any]:

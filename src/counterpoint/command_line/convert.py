@@ -10,10 +10,10 @@ All columns are kept.
 import argparse
 
 from counterpoint.command_line import arguments
-from counterpoint.command_line.progress import bar
 from counterpoint.files import FORMATS, writer
 from counterpoint.files.apart import require_apart
 from counterpoint.files.formats import chosen
+from counterpoint.progress import ProgressBar
 
 
 def add_arguments(verb: argparse.ArgumentParser) -> None:
@@ -30,11 +30,11 @@ def run(given: argparse.Namespace) -> int:
     place = chosen(given.out, given.format).place(given.out)
     require_apart({"the output": place}, arguments.inputs(source))
     with (
-        bar("convert", source.rows) as show,
+        ProgressBar("convert", source.rows, "rows") as bar,
         writer(given.out, source.head, format=given.format, force=given.force) as out,
     ):
         for chunk in source.chunks():
             out.append(chunk)
-            show(out.rows)
+            bar.reach(out.rows)
     print(f"{given.out}: {source.rows:,} transitions from {given.data}")
     return 0

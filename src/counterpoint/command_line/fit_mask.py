@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from counterpoint.command_line import arguments
-from counterpoint.command_line.progress import stage
 from counterpoint.core.factors import Factorization
 from counterpoint.core.require import require_share
 from counterpoint.core.transitions import Transitions
 from counterpoint.files.apart import require_apart
 from counterpoint.files.output import require_free
+from counterpoint.progress import announce
 
 RECOMMENDED = "ResidualAttribution"
 HELD_OUT = 0.25  # share of the rows that a mask is judged by
@@ -53,6 +53,7 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         help=f"share of the rows to judge the mask by, whole episodes ({HELD_OUT}); 0 fits it to all of them",
     )
+    arguments.add_rows(verb)
     verb.add_argument("--seed", type=int, default=0, help="the seed of all randomness (0)")
 
 
@@ -67,10 +68,10 @@ def run(given: argparse.Namespace) -> int:
     source = arguments.opened(given)
     description = arguments.described(given.description, source)
     require_apart({"the output": Path(given.out)}, arguments.inputs(source, description))
-    factors, data = description.factors, source.read().transitions
+    factors, data = description.factors, arguments.sampled(given, source)
     rng = np.random.default_rng(given.seed)
     learning, held = _halves(given.held_out, data, factors, rng)
-    terminal = stage(f"fit-mask: {kind.__name__}, {len(learning):,} rows")
+    terminal = announce(f"fit-mask: {kind.__name__}, {len(learning):,} rows")
     fitted = estimator.fit(learning, factors, rng=rng, progress=terminal)
     require_free(Path(given.out), force=given.force)
     fitted.save(given.out)

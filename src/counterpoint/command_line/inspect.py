@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 
 from counterpoint.command_line import arguments, environment
-from counterpoint.command_line.progress import bar
 from counterpoint.command_line.proposal import proposal
 from counterpoint.core.factors import Factorization
 from counterpoint.files import Scan
 from counterpoint.files.apart import require_apart
 from counterpoint.files.contents import Contents, contents
 from counterpoint.files.output import output
+from counterpoint.progress import ProgressBar
 
 
 def add_arguments(verb: argparse.ArgumentParser) -> None:
@@ -37,7 +37,7 @@ def run(given: argparse.Namespace) -> int:
     """Inspect a file, or an environment."""
     if given.environment is not None:
         if given.data is not None:
-            raise ValueError("--environment: give it or a file, not both.")
+            raise ValueError("--environment and a file: give one of them, not both.")
         return environment.inspect(given)
     if given.data is None:
         raise ValueError("give a file of transitions, or --environment ID.")
@@ -45,8 +45,8 @@ def run(given: argparse.Namespace) -> int:
     if given.propose is not None:
         extra = {} if given.description is None else {"the description": Path(given.description)}
         require_apart({"the proposal": Path(given.propose)}, {**arguments.inputs(source), **extra})
-    with bar("inspect", source.rows) as show:
-        found = contents(source, show)
+    with ProgressBar("inspect", source.rows, "rows") as bar:
+        found = contents(source, bar.reach)
     factors = source.factors
     if given.description is not None:
         factors = arguments.described(given.description, source).factors

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from counterpoint.command_line.progress import stage
 from counterpoint.core.augment import Augmenter
 from counterpoint.core.transitions import Transitions
+from counterpoint.progress import announce
 
 MOST_ROWS = 20_000  # that a mask is judged by
 
@@ -27,7 +27,7 @@ def judging(augmenter: Augmenter) -> Callable[[Transitions], Any]:
         fewest = importlib.import_module("counterpoint.learn.calibration.calibrate").FEWEST_ROWS
         if len(data) < fewest or getattr(augmenter.mask_fn, "uses_noise", False):
             return None
-        stage(f"judge the mask by {min(len(data), MOST_ROWS):,} rows")
+        announce(f"judge the mask by {min(len(data), MOST_ROWS):,} rows")
         found = learn.calibrate(
             augmenter.mask_fn,
             data[:MOST_ROWS].replace(noise=None),

@@ -14,10 +14,10 @@ from typing import Any
 
 from counterpoint.command_line import arguments
 from counterpoint.command_line.judging import judging
-from counterpoint.command_line.progress import stage
 from counterpoint.files import report
 from counterpoint.files.apart import require_apart
 from counterpoint.files.output import require_free
+from counterpoint.progress import announce
 
 
 def add_arguments(verb: argparse.ArgumentParser) -> None:
@@ -35,7 +35,7 @@ def run(given: argparse.Namespace) -> int:
     description = arguments.described(given.description, source)
     require_apart({"the report": Path(given.out)}, arguments.inputs(source, description))
     step, draw = arguments.step_of(given), drawing(given.world)
-    stage(f"report: {source.rows:,} rows")
+    announce(f"report: {source.rows:,} rows")
     augmenter = description.augmenter()
     options: dict[str, Any] = {"force": given.force, "step": step, "atol": given.atol, "draw": draw}
     print(f"report: {report(source, augmenter, given.out, judge=judging(augmenter), **options)}")

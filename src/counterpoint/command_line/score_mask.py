@@ -43,6 +43,7 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--derive", metavar="MODULE:FUNCTION", help="how derived columns follow from the others: state -> (B, derived)"
     )
+    arguments.add_rows(verb)
     verb.add_argument("--seed", type=int, default=0, help="the seed of all randomness (0)")
 
 
@@ -51,7 +52,7 @@ def run(given: argparse.Namespace) -> int:
     learn: Any = importlib.import_module("counterpoint.learn")
     if given.mask.endswith(".toml"):
         return _judge_described(given, learn)
-    estimator, data = learn.load(given.mask), arguments.opened(given).read().transitions
+    estimator, data = learn.load(given.mask), arguments.sampled(given, arguments.opened(given))
     factors, rng = estimator.learned().factors, np.random.default_rng(given.seed)
     derive = given.derive and arguments.imported(given.derive)
     truth = _truth(given, data, factors)
@@ -81,7 +82,7 @@ def _judge_described(given: argparse.Namespace, learn: Any) -> int:
     mask, derive = description.mask()
     found = learn.calibrate(
         mask,
-        source.read().transitions,
+        arguments.sampled(given, source),
         description.factors,
         rng=np.random.default_rng(given.seed),
         derive=derive,
@@ -96,7 +97,7 @@ def _truth(given: argparse.Namespace, data: Transitions, factors: Factorization)
     world = arguments.world(given)
     if world is not None:
         if given.labels is not None:
-            raise ValueError("--labels: give them or --world, not both.")
+            raise ValueError("--labels and --world: give one of them, not both.")
         return np.asarray(world.mask(data.state, data.action, data.noise))
     if given.labels is None:
         return None

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from counterpoint.core.coda import derived, mixed, require_derived
-from counterpoint.core.counterfactuals import Counterfactuals, Output
+from counterpoint.core.counterfactuals import AcceptedRows, Counterfactuals
 from counterpoint.core.engine import Chunk, Funnel, Recipe, Sources, chunks
 from counterpoint.core.factors import Factorization
 from counterpoint.core.graphs import Uniform, UnionPolicy
@@ -94,7 +94,7 @@ class Augmenter:
         sources, pairs, key = self._start(data, rng)
         every = chunks(sources, pairs, key, Funnel(), most_pairs=self.pairs, most_rows=np.iinfo(np.int64).max)
         made = [chunk.accepted() for chunk in every]
-        out = Output(data, self.factors, sum(chunk.funnel.accepted for chunk in made), self.window)
+        out = AcceptedRows(data, self.factors, sum(chunk.funnel.accepted for chunk in made), self.window)
         for chunk in made:
             out.append(chunk)
         return out.counterfactuals(self._relabelled)
@@ -120,7 +120,7 @@ class Augmenter:
         """
         require_count("size", size)
         require_data(data, self.factors)
-        out = Output(data, self.factors, size, self.window)
+        out = AcceptedRows(data, self.factors, size, self.window)
         for chunk in self._chunks(data, size, rng, Funnel()):
             out.append(chunk)
             if progress is not None:
@@ -128,7 +128,13 @@ class Augmenter:
         return out.counterfactuals(self._relabelled)
 
     def stream(
-        self, data: Transitions, size: int, *, rng: np.random.Generator, after: Funnel | None = None
+        self,
+        data: Transitions,
+        size: int,
+        *,
+        rng: np.random.Generator,
+        after: Funnel | None = None,
+        bases: int | None = None,
     ) -> Iterator[Counterfactuals]:
         """Yield the rows of ``fill`` one chunk after another, so that memory does not grow with ``size``.
 
@@ -138,13 +144,15 @@ class Augmenter:
             rng: source of randomness.
             after: the sum of the funnels of the chunks that are there already, to go on where they end; the
                 generator must be in the state in which it was at their beginning.
+            bases: only so many of the first rows are bases; those behind them are donors for these. All rows are
+                both, by default.
 
         Raises:
             ValueError: as ``fill``.
         """
         require_count("size", size)
         before = (after or Funnel()).accepted
-        for chunk in self._chunks(data, size, rng, after or Funnel()):
+        for chunk in self._chunks(data, size, rng, after or Funnel(), bases):
             made = chunk.accepted()
             rows = self._finished(made.proposal, data, before)
             yield Counterfactuals(rows, made.provenance, made.funnel, self.window, made.static_nodes)
@@ -163,9 +171,11 @@ class Augmenter:
         rows = mixed(data, provenance, self.factors)
         return self._finished(derived(rows, self.factors, self.derive), data, before)
 
-    def _chunks(self, data: Transitions, size: int, rng: np.random.Generator, funnel: Funnel) -> Iterator[Chunk]:
+    def _chunks(
+        self, data: Transitions, size: int, rng: np.random.Generator, funnel: Funnel, bases: int | None = None
+    ) -> Iterator[Chunk]:
         """Yield chunks of proposals until ``size`` rows are accepted; raise if that does not come to pass."""
-        sources, pairs, key = self._start(data, rng)
+        sources, pairs, key = self._start(data, rng, bases)
         if 2 * size >= len(sources.windows):
             sources.need()
         for chunk in chunks(sources, pairs, key, funnel, most_pairs=pairs.total, most_rows=size):
@@ -176,10 +186,14 @@ class Augmenter:
         if funnel.accepted < size:
             raise ValueError(why_too_few(funnel, size, sources))
 
-    def _start(self, data: Transitions, rng: np.random.Generator) -> tuple[Sources, Pairs, np.uint64]:
+    def _start(
+        self, data: Transitions, rng: np.random.Generator, bases: int | None = None
+    ) -> tuple[Sources, Pairs, np.uint64]:
         """Check the data and draw the order of its pairs."""
         require_data(data, self.factors)
         require_generator(rng)
+        if bases is not None:
+            require_count("bases", bases)
         if self.terminal_fn is None and data.terminated.any():
             raise ValueError(
                 f"terminal_fn: {int(data.terminated.sum())} of {len(data)} transitions are terminal, and whether "
@@ -202,11 +216,13 @@ class Augmenter:
         pair_key, union_key = rng.integers(2**64, size=2, dtype=np.uint64)
         sources = Sources(data, recipe)
         groups = sources.windows.groups(same_rows(data.state[:, self.factors.context_columns]))
+        own = None if bases is None else sources.windows.order[sources.windows.starts] < bases
         if self.pairing == "uniform":
-            return sources, uniform(groups, pair_key), union_key
+            return sources, uniform(groups, pair_key, own), union_key
         context = self.factors.nodes(*self.factors.context)
         sources.need()
-        return sources, sharing(groups, sources.overlaid(np.arange(len(sources.windows))), context, pair_key), union_key
+        labels = sources.overlaid(np.arange(len(sources.windows)))
+        return sources, sharing(groups, labels, context, pair_key, own), union_key
 
     def _finished(self, rows: Transitions, data: Transitions, before: int) -> Transitions:
         """Relabel rows; those of windows become episodes, numbered beyond the real ones and those made before."""

@@ -59,7 +59,7 @@ class Counterfactuals:
         return len(self.transitions)
 
 
-class Output:
+class AcceptedRows:
     """Room for so many accepted counterfactuals, filled chunk by chunk."""
 
     def __init__(self, data: Transitions, factors: Factorization, size: int, window: int) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from counterpoint.core.arrays import Ints, NodeSet, listed
 from counterpoint.core.positions import Position, require_positions
 
-Columns: TypeAlias = Mapping[str, tuple[int, ...]]
+OwnedColumns: TypeAlias = Mapping[str, tuple[int, ...]]
 
 BASE_ONLY = -1  # the owner of a column that belongs to no factor
 
@@ -49,11 +49,11 @@ class Factorization:
         array([False,  True, False])
     """
 
-    state: Columns
-    action: Columns = field(default_factory=dict)
+    state: OwnedColumns
+    action: OwnedColumns = field(default_factory=dict)
     derived: tuple[int, ...] = ()
     context: tuple[str, ...] = ()
-    noise: Columns = field(default_factory=dict)
+    noise: OwnedColumns = field(default_factory=dict)
     positions: Mapping[str, Position] = field(default_factory=dict)
     types: Mapping[str, str] = field(default_factory=dict)
     static: tuple[str, ...] = ()
@@ -194,7 +194,7 @@ def _columns(factor: str, columns: Iterable[int]) -> tuple[int, ...]:
     return tuple(int(value) for value in values)
 
 
-def _frozen(space: str, factors: Mapping[str, Iterable[int]]) -> Columns:
+def _frozen(space: str, factors: Mapping[str, Iterable[int]]) -> OwnedColumns:
     if not isinstance(factors, Mapping):
         raise TypeError(f"{space}: expected a mapping from factor names to columns, got {type(factors).__name__}.")
     return MappingProxyType({str(name): _columns(f"{space} factor {name!r}", cols) for name, cols in factors.items()})
@@ -212,7 +212,7 @@ def _consecutive(space: str, sizes: Mapping[str, int]) -> dict[str, tuple[int, .
     return blocks
 
 
-def _require_partition(space: str, factors: Columns, derived: tuple[int, ...] = ()) -> None:
+def _require_partition(space: str, factors: OwnedColumns, derived: tuple[int, ...] = ()) -> None:
     """Every column from 0 to the last one has exactly one owner."""
     owners: dict[int, list[str]] = {}
     for name, columns in [*factors.items(), *([("derived", derived)] if derived else [])]:
@@ -231,7 +231,7 @@ def _require_partition(space: str, factors: Columns, derived: tuple[int, ...] = 
         )
 
 
-def _owner(factors: Columns, width: int) -> Ints:
+def _owner(factors: OwnedColumns, width: int) -> Ints:
     owner = np.full(width, BASE_ONLY, dtype=np.int64)
     for node, columns in enumerate(factors.values()):
         owner[list(columns)] = node

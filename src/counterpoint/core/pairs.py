@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from counterpoint.core import kernels
-from counterpoint.core.arrays import Array, Ints, NodeSet
+from counterpoint.core.arrays import Array, Bools, Ints, NodeSet
 from counterpoint.core.factors import Factorization
 from counterpoint.core.graphs import overlay
 from counterpoint.core.threads import run
@@ -29,6 +29,7 @@ class Pairs:
     total: int
     distinct: bool  # whether pairs of a row with itself are left out
     key: np.uint64
+    own: Bools | None = None  # (T,) rows that may be the base; others are donors only. All may, unless told
 
     def draw(self, first: int, count: int) -> tuple[Ints, Ints]:
         """Return rows (base, donor) of the pairs number ``first`` to ``first + count``."""
@@ -39,27 +40,37 @@ class Pairs:
             kernels.draw_pairs, count, first, self.total, half, self.key,
             self.before, self.blocks, self.order, int(self.distinct), base, donor,
         )  # fmt: skip
-        return base, donor
+        if self.own is None:
+            return base, donor
+        right = self.own[base]
+        return np.where(right, base, donor), np.where(right, donor, base)
 
 
-def uniform(groups: Ints, key: np.uint64) -> Pairs:
-    """Pair rows of the same group, each with each and with itself, as Algorithm 1 draws them."""
-    order, starts, lengths = _classes(groups)
-    return _numbered(order, np.stack([starts, lengths, starts, lengths], axis=1), False, key)
+def uniform(groups: Ints, key: np.uint64, own: Bools | None = None) -> Pairs:
+    """Pair rows of the same group, each with each and with itself, as Algorithm 1 draws them.
+
+    Args:
+        groups: the group of each row, (T,).
+        key: decides the order.
+        own: which rows may be the base, (T,); two others are never paired. All may, by default.
+    """
+    order, blocks = _within(groups, own)
+    return _numbered(order, blocks, False, key, own)
 
 
-def sharing(groups: Ints, labels: Ints, context: NodeSet, key: np.uint64) -> Pairs:
+def sharing(groups: Ints, labels: Ints, context: NodeSet, key: np.uint64, own: Bools | None = None) -> Pairs:
     """Pair only rows of the same group whose graphs, overlaid, still have two components to exchange.
 
     Rows are classed by graph, and each two graphs are compared once. With more than ``MOST_GRAPHS``
-    different graphs, only the rows that no donor can help (one component) are left out.
+    different graphs, only the rows that no donor can help (one component) are left out. ``own`` as for `uniform`.
     """
-    keyed = np.column_stack([groups, labels])
+    mine_too = np.ones(len(groups), np.bool_) if own is None else own
+    keyed = np.column_stack([groups, ~mine_too, labels])
     graphs, graph = np.unique(_as_bytes(keyed), return_inverse=True)
     if len(graphs) > MOST_GRAPHS:
         useful = np.flatnonzero((labels != 0).any(axis=1))
-        order, starts, lengths = _classes(groups[useful])
-        return _numbered(useful[order], np.stack([starts, lengths, starts, lengths], axis=1), True, key)
+        order, blocks = _within(groups[useful], None if own is None else own[useful])
+        return _numbered(useful[order], blocks, True, key, own)
     order, starts, lengths = _classes(graph)
     first_row = order[starts]
     pairs: list[tuple[int, int]] = []
@@ -67,9 +78,11 @@ def sharing(groups: Ints, labels: Ints, context: NodeSet, key: np.uint64) -> Pai
         others = first_row[a:]
         mine = np.repeat(labels[row][None], len(others), axis=0)
         _, sizes = overlay(mine, labels[others], np.broadcast_to(context, mine.shape).copy())
-        pairs.extend((a, a + int(b)) for b in np.flatnonzero((sizes > 1) & (groups[others] == groups[row])))
+        allowed = (sizes > 1) & (groups[others] == groups[row]) & (mine_too[others] | mine_too[row])
+        pairs.extend((a, a + int(b)) for b in np.flatnonzero(allowed))
     one, other = np.array(pairs, np.int64).reshape(-1, 2).T
-    return _numbered(order, np.stack([starts[one], lengths[one], starts[other], lengths[other]], axis=1), True, key)
+    blocks = np.stack([starts[one], lengths[one], starts[other], lengths[other]], axis=1)
+    return _numbered(order, blocks, True, key, own)
 
 
 def drawn(data: Transitions, factors: Factorization, count: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
@@ -97,12 +110,26 @@ def _classes(keys: Ints) -> tuple[Ints, Ints, Ints]:
     return order, starts, lengths
 
 
-def _numbered(order: Ints, blocks: Ints, distinct: bool, key: np.uint64) -> Pairs:
+def _within(groups: Ints, own: Bools | None) -> tuple[Ints, Ints]:
+    """Return an order of the rows, and the blocks that pair rows of the same group, one of which is an own one."""
+    if own is None:
+        order, starts, lengths = _classes(groups)
+        return order, np.stack([starts, lengths, starts, lengths], axis=1)
+    keys = 2 * groups + ~own  # of each group the own rows, then the others
+    order, starts, lengths = _classes(keys)
+    kinds = keys[order[starts]]
+    mine = np.flatnonzero(kinds % 2 == 0)
+    both = mine[np.isin(kinds[mine] + 1, kinds)]  # an own class and the others of its group, which come next
+    one, other = np.concatenate([mine, both]), np.concatenate([mine, both + 1])
+    return order, np.stack([starts[one], lengths[one], starts[other], lengths[other]], axis=1)
+
+
+def _numbered(order: Ints, blocks: Ints, distinct: bool, key: np.uint64, own: Bools | None) -> Pairs:
     starts, lengths, others, other_lengths = blocks.T
     within = lengths * (lengths - 1 if distinct else lengths + 1) // 2
     sizes = np.where(starts == others, within, lengths * other_lengths)
     before = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    return Pairs(order, np.ascontiguousarray(blocks), before[:-1], int(before[-1]), distinct, key)
+    return Pairs(order, np.ascontiguousarray(blocks), before[:-1], int(before[-1]), distinct, key, own)
 
 
 def _as_bytes(rows: Array) -> Array:

@@ -50,9 +50,16 @@ class Provenance:
         """The row that each node comes from, (B, N)."""
         return np.where(self.swapped, self.donor[:, None], self.base[:, None])
 
-    def shifted(self, rows: int) -> Self:
-        """Return the same parents in data that has so many more rows before them."""
-        return type(self)(self.base + rows, self.donor + rows, self.swapped)
+    def among(self, own: int, first: int, others_first: int = 0) -> Self:
+        """Return the same parents in larger data, where they stand elsewhere.
+
+        Args:
+            own: how many rows come first and stay together.
+            first: the number of the first of them there.
+            others_first: the number of the first row behind them there.
+        """
+        base, donor = (parent + np.where(parent < own, first, others_first - own) for parent in (self.base, self.donor))
+        return type(self)(base, donor, self.swapped)
 
     def __len__(self) -> int:
         return len(self.base)

@@ -1,8 +1,8 @@
 """Static factors: those that never change, such as goals and appearance, and how many swaps they may take up.
 
 Exchanging a static factor alone is always right and teaches little about the dynamics: it is goal
-relabelling. On a robot that entangles all else, most swaps would be of that kind. So they are drawn, and
-accepted, up to a share. A swap is *static* if all that is not static ends up on one side of it.
+relabelling. On a robot whose other factors are all entangled, most swaps would be of that kind. So they are drawn
+and accepted only up to a share. A swap is *static* if everything that is not static stays on one side of it.
 """
 
 from dataclasses import dataclass
@@ -31,6 +31,8 @@ def static_nodes(data: Transitions, factors: Factorization) -> NodeSet:
     for start in range(0, len(data), CHUNK):
         rows = slice(start, start + CHUNK)
         changes |= (data.state[rows] != data.next_state[rows]).any(axis=0)
+        if changes.all():
+            break
     still = [name for name, own in factors.state.items() if not changes[list(own)].any()]
     if len(still) == factors.n:
         still = []

@@ -1,7 +1,7 @@
-"""Windows: so many consecutive rows of one episode, which are recombined together.
+"""Windows: a fixed number of consecutive rows of one episode, recombined together.
 
-A window is to the engine what a single row is: its graph is the overlay of its rows' graphs, and what is
-swapped between two windows is swapped at every step. With length 1 the windows are the rows themselves.
+The engine treats a window like a single row: its graph is the overlay of its rows' graphs, and a swap between
+two windows exchanges the same nodes at every step. Windows of length 1 are the rows themselves.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Windows:
 
     @classmethod
     def of(cls, data: Transitions, length: int) -> "Windows":
-        """Find all windows. Those that overlap count each, and none reaches across a gap in the steps."""
+        """Find all windows. Overlapping ones all count, and none reaches across a gap in the steps."""
         rows = np.arange(len(data))
         if length == 1:
             return cls(1, rows, rows)

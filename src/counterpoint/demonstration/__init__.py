@@ -4,19 +4,24 @@ One mask is learned from a log of transitions without rewards. It then serves th
 on each of them four agents learn offline to place sprites: without counterfactuals, and with those of three masks.
 """
 
+import os
+import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
+import torch
 
-from counterpoint.checks import Audit, audit
+from counterpoint.checks import audit
 from counterpoint.core.augment import Augmenter, Counterfactuals
 from counterpoint.core.protocols import Mask
 from counterpoint.core.transitions import Transitions
 from counterpoint.demonstration.agents import Units, play, train
-from counterpoint.learn import ResidualAttribution, calibrate
+from counterpoint.learn import Calibration, ResidualAttribution, calibrate
 from counterpoint.masks import Constant, Threshold
 from counterpoint.report import Extras, write_report
 from counterpoint.worlds import Place, Sprites, collect, uniform_policy
@@ -25,6 +30,7 @@ from counterpoint.worlds.draw import draw_sprites
 Say: TypeAlias = Callable[[str], None]
 
 WORLD, TASK = Sprites(), Place(2)
+TAU = 0.05  # an edge wherever its probability is larger, as in the paper: a missed one hurts, an extra one costs yield
 NONE, IDENTITY, LEARNED, EXACT = ARMS = ("none", "identity", "learned", "exact")
 _HEAD = ("mask", "transitions", "confirmed", "reward per step", "of the way", "seed by seed")
 _WIDTHS = (10, 12, 12, 18, 12, 24)
@@ -35,8 +41,8 @@ class Size:
     """How much to record, to make, to train and to play."""
 
     log: int = 40_000  # transitions without rewards, to learn the mask from
-    held: int = 10_000  # others, to choose its threshold by
-    epochs: int = 30  # of the mask's training
+    held: int = 10_000  # others, to judge it by
+    epochs: int = 10  # of the mask's training
     real: int = 5_000  # transitions with rewards that an agent has
     counterfactuals: int = 100_000  # that it gets on top
     seeds: int = 3  # sets of such transitions, and agents of each arm
@@ -59,6 +65,25 @@ class Arm:
         return float(np.mean(self.rewards))
 
 
+@dataclass(frozen=True)
+class Exercise:
+    """One set of transitions, and all that an agent needs besides a mask."""
+
+    data: Transitions
+    units: Units
+    size: Size
+    seed: int  # of the counterfactuals and of the agent
+    exam: int  # the seed of the episodes in which agents are compared, the same for all
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one mask and one set of transitions."""
+
+    reward: float  # per step
+    confirmed: float | None  # share of the counterfactuals that the world agrees with
+
+
 def run(folder: str | Path, seed: int = 0, size: Size = Size(), say: Say = print) -> Path:  # noqa: B008
     """Run the demonstration and return the path of its report.
 
@@ -69,63 +94,66 @@ def run(folder: str | Path, seed: int = 0, size: Size = Size(), say: Say = print
         say: takes what it has to say, line by line.
     """
     rng, policy = np.random.default_rng(seed), uniform_policy(WORLD)
-    say(f"1/4  Learning who influences whom, from {size.log:,} transitions of four bouncing sprites, no rewards ...")
+    say(f"1/4  Recording {size.log:,} transitions of bouncing sprites, and {size.seeds} small sets with rewards ...")
     log, held = (collect(WORLD, policy, rows, rng) for rows in (size.log, size.held))
-    learned, verdict = learned_mask(log, held, size.epochs, rng)
-    say(f"     Its own verdict, without labels: {verdict.partition('. ')[0].rstrip('.')}.")
-    made_of = f"{size.counterfactuals:,} counterfactuals of each by three masks"
-    say(f"2/4  Recording {size.seeds} sets of {size.real:,} transitions, and making {made_of} ...")
     sets = [collect(WORLD, policy, size.real, rng, reward_fn=TASK) for _ in range(size.seeds)]
-    masks: dict[str, Mask] = {IDENTITY: Constant.identity(WORLD.factors), LEARNED: learned, EXACT: WORLD.mask}
-    made = {name: [augmented(mask, data, size, rng) for data in sets] for name, mask in masks.items()}
-    audits = {name: [audit(one, WORLD.step) for one in each] for name, each in made.items()}
-    say(f"3/4  Training {len(ARMS) * len(sets)} agents offline to place two sprites, then letting them play ...\n")
-    rewards, chance = compare(sets, made, Units(log), size, rng)
-    arms = [Arm(NONE, size.real, None, rewards[NONE])]
-    for name, found in audits.items():
-        confirmed = float(np.mean([one.confirmed for one in found]))
-        arms.append(Arm(name, size.real + size.counterfactuals, confirmed, rewards[name]))
-    for line in table(arms, chance):
+    exam, units = int(rng.integers(2**31)), Units(log)
+    exercises = [Exercise(data, units, size, int(rng.integers(2**31)), exam) for data in sets]
+    masks: dict[str, Mask | None] = {NONE: None, IDENTITY: Constant.identity(WORLD.factors), EXACT: WORLD.mask}
+    with processes() as pool:
+        say(f"2/4  Learning who influences whom; meanwhile {3 * size.seeds} agents learn to place two sprites ...")
+        waiting = {name: start(pool, mask, exercises) for name, mask in masks.items()}
+        learned, opinion = learned_mask(log, held, size.epochs, rng)
+        say(f"     {opinion}")
+        say(f"3/4  Training {size.seeds} agents with the learned mask's counterfactuals ...\n")
+        waiting[LEARNED] = start(pool, learned, exercises)
+        outcomes = {name: [each.result() for each in waiting[name]] for name in ARMS}
+    chance = play(None, WORLD, TASK, units, episodes=size.episodes, seed=exam)
+    for line in table([arm(name, found, size) for name, found in outcomes.items()], chance):
         say(line)
     say("\n4/4  Writing the report on the learned mask's counterfactuals of the first seed ...")
-    about = {"command": "counterpoint demo", "seed": seed, "world": repr(WORLD), "learned mask": verdict}
-    return report(Path(folder) / "report.html", sets[0], made[LEARNED][0], audits[LEARNED][0], learned, about)
+    about = {"command": "counterpoint demo", "seed": seed, "world": repr(WORLD), "learned mask": opinion}
+    return report(Path(folder) / "report.html", learned, exercises[0], about)
+
+
+def processes() -> ProcessPoolExecutor:
+    """Return processes for agents, one for each core; the mask is learned beside them."""
+    return ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn"), initializer=_prepare)
+
+
+def start(pool: ProcessPoolExecutor, mask: Mask | None, exercises: Sequence[Exercise]) -> list["Future[Outcome]"]:
+    """Begin to train and examine an agent for each set of transitions."""
+    return [pool.submit(outcome, mask, exercise) for exercise in exercises]
+
+
+def outcome(mask: Mask | None, exercise: Exercise) -> Outcome:
+    """Make counterfactuals, ask the world about them, train an agent on them and on the real rows, and let it play."""
+    data, confirmed = exercise.data, None
+    if mask is not None:
+        made = augmented(mask, exercise)
+        data, confirmed = Transitions.concat(data, made.transitions), audit(made, WORLD.step).confirmed
+    values = train(data, exercise.units, steps=exercise.size.steps, seed=exercise.seed)
+    reward = play(values, WORLD, TASK, exercise.units, episodes=exercise.size.episodes, seed=exercise.exam)
+    return Outcome(reward, confirmed)
 
 
 def learned_mask(log: Transitions, held: Transitions, epochs: int, rng: np.random.Generator) -> tuple[Threshold, str]:
-    """Fit a mask and choose its threshold by other transitions, without labels; also return the verdict in words."""
-    estimator = ResidualAttribution(epochs=epochs).fit(log, WORLD.factors, rng=rng)
-    found = calibrate(estimator, held, WORLD.factors, rng=rng)
-    return Threshold(estimator, found.tau), found.verdict
+    """Fit a mask without labels; also return what `calibrate` says of it, by other transitions and without labels."""
+    mask = Threshold(ResidualAttribution(epochs=epochs).fit(log, WORLD.factors, rng=rng), TAU)
+    return mask, _opinion(calibrate(mask, held, WORLD.factors, rng=rng))
 
 
-def augmented(mask: Mask, data: Transitions, size: Size, rng: np.random.Generator) -> Counterfactuals:
-    """Make the counterfactuals of one set of transitions."""
-    return Augmenter(WORLD.factors, mask, TASK).fill(data, size.counterfactuals, rng=rng)
+def augmented(mask: Mask, exercise: Exercise) -> Counterfactuals:
+    """Make the counterfactuals of one set of transitions; the same ones each time."""
+    rng = np.random.default_rng(exercise.seed)
+    return Augmenter(WORLD.factors, mask, TASK).fill(exercise.data, exercise.size.counterfactuals, rng=rng)
 
 
-def compare(
-    sets: Sequence[Transitions],
-    made: Mapping[str, Sequence[Counterfactuals]],
-    units: Units,
-    size: Size,
-    rng: np.random.Generator,
-) -> tuple[dict[str, tuple[float, ...]], float]:
-    """Train an agent for each arm and set, and let it play.
-
-    Returns:
-        The agents' rewards per step, arm by arm and seed by seed, and that of random clicks.
-    """
-    data = {NONE: list(sets)}
-    for name, each in made.items():
-        data[name] = [Transitions.concat(real, more.transitions) for real, more in zip(sets, each, strict=True)]
-    seeds = [int(seed) for seed in rng.integers(2**31, size=len(sets))]
-    values = train([rows for each in data.values() for rows in each], seeds * len(data), units, steps=size.steps)
-    exam = int(rng.integers(2**31))  # the same for all
-    agents = [None, *(values.one(agent) for agent in range(len(data) * len(sets)))]
-    rewards = [play(agent, WORLD, TASK, units, episodes=size.episodes, seed=exam) for agent in agents]
-    found = iter(rewards[1:])
-    return {name: tuple(next(found) for _ in sets) for name in data}, rewards[0]
+def arm(name: str, outcomes: Sequence[Outcome], size: Size) -> Arm:
+    """Put the outcomes of one mask together."""
+    confirmed = [each.confirmed for each in outcomes if each.confirmed is not None]
+    rows = size.real + (size.counterfactuals if confirmed else 0)
+    return Arm(name, rows, float(np.mean(confirmed)) if confirmed else None, tuple(each.reward for each in outcomes))
 
 
 def table(arms: Sequence[Arm], chance: float) -> Iterator[str]:
@@ -148,24 +176,34 @@ def table(arms: Sequence[Arm], chance: float) -> Iterator[str]:
     )
 
 
-def report(
-    path: Path,
-    data: Transitions,
-    made: Counterfactuals,
-    found: Audit,
-    mask: Mask,
-    about: Mapping[str, object],
-) -> Path:
+def report(path: Path, mask: Mask, exercise: Exercise, about: Mapping[str, object]) -> Path:
     """Write the report on the counterfactuals of one set."""
+    made = augmented(mask, exercise)
     return write_report(
         path,
-        data,
+        exercise.data,
         made,
         Augmenter(WORLD.factors, mask, TASK),
         rng=np.random.default_rng(0),
-        audit=found,
+        audit=audit(made, WORLD.step),
         extras=Extras(draw=lambda state, action, mask: draw_sprites(state, action=action, mask=mask), about=about),
     )
+
+
+def _opinion(found: Calibration) -> str:
+    estimate = f"Without labels it expects {found.wrong.value:.1%} of its counterfactuals to be wrong"
+    if found.fine:
+        return f"{estimate} and is sure that it is no more than {found.wrong.high:.1%}: good enough to augment."
+    return (
+        f"{estimate}, but cannot rule out {found.wrong.high:.1%}.\n     On your own data it would ask for more "
+        "transitions. Here we can ask the world: see `confirmed` below."
+    )
+
+
+def _prepare() -> None:
+    """Get a process ready: one thread each, and an interrupt ends it without a word."""
+    torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _line(first: str, *cells: str) -> str:

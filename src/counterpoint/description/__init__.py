@@ -49,7 +49,7 @@ from counterpoint.core.factors import Factorization
 from counterpoint.core.positions import Position
 from counterpoint.description.building import derive_function, mask_function, settings_of, task_function
 from counterpoint.description.source import DescriptionError, Source
-from counterpoint.user_code import Place
+from counterpoint.user_code import FunctionPlace
 
 __all__ = ["Description", "DescriptionError", "read_description"]
 
@@ -76,7 +76,7 @@ class Description:
         return self.source.path
 
     @property
-    def functions(self) -> dict[str, Place]:
+    def functions(self) -> dict[str, FunctionPlace]:
         """The functions that it names, by section; none of them has been loaded."""
         tables = {section: self.source.table.get(section, {}) for section in CALLED}
         return {section: self.source.place(section) for section, table in tables.items() if "function" in table}

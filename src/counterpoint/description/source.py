@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from counterpoint.user_code import Place, find, load
+from counterpoint.user_code import FunctionPlace, find, load
 
 MOST_BYTES = 2**20  # of a description
 MOST_COLUMNS = 2**20  # of a state; no file holds more
@@ -150,7 +150,7 @@ class Source:
             self.fail(f"{key}: expected a number, got {value!r:.80}", section, key)
         return float(value)
 
-    def place(self, section: str) -> Place:
+    def place(self, section: str) -> FunctionPlace:
         """Say where the function of a section is, without loading it."""
         with self._looked_up(section) as name:
             return find(name, self.path.parent)

@@ -26,9 +26,14 @@ from counterpoint.core.provenance import Provenance
 from counterpoint.core.transitions import Transitions
 from counterpoint.files.formats import FORMATS, Format, look
 from counterpoint.files.header import factors_from_json, factors_to_json
-from counterpoint.files.jobs import Augmented, audit, augment, check_task, report
+from counterpoint.files.jobs import Augmented, audit, augment, report
+from counterpoint.files.pool import Pool
 from counterpoint.files.recording import FileProblem, Head, Recording
+from counterpoint.files.sampling import check_task, sample
 from counterpoint.files.scanning import ROWS, Scan
+from counterpoint.files.shard_jobs import ShardJob, augment_shards
+from counterpoint.files.sharding import augment_shard
+from counterpoint.files.shards import Shards, shards_of
 from counterpoint.files.writing import Writer, writer
 
 __all__ = [
@@ -37,19 +42,26 @@ __all__ = [
     "FileProblem",
     "Format",
     "Head",
+    "Pool",
     "Provenance",
     "Recording",
     "Scan",
+    "ShardJob",
+    "Shards",
     "Writer",
     "audit",
     "augment",
+    "augment_shard",
+    "augment_shards",
     "check_task",
     "chunks",
     "factors_from_json",
     "factors_to_json",
     "read",
     "report",
+    "sample",
     "scan",
+    "shards_of",
     "write",
     "writer",
 ]

@@ -4,15 +4,15 @@ A file that fits into one chunk is augmented as a whole. A larger one is cut int
 within their chunk; shuffle a file first if its order means something.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
 from counterpoint.core import windows
-from counterpoint.core.arrays import Ints, NodeSet
+from counterpoint.core.arrays import listed
 from counterpoint.core.augment import Augmenter, Counterfactuals
 from counterpoint.core.factors import Factorization
 from counterpoint.core.funnel import Funnel
@@ -20,10 +20,13 @@ from counterpoint.core.provenance import Provenance
 from counterpoint.core.require import require_count
 from counterpoint.core.static import static_nodes
 from counterpoint.core.transitions import Transitions
-from counterpoint.files.recording import FileProblem, Head, Recording, joined
+from counterpoint.files.notes import carried
+from counterpoint.files.recording import FileProblem, Head, Recording
 from counterpoint.files.scanning import Scan
+from counterpoint.files.writing import Writer, behind
 
-CHUNK_BYTES = 256 * 2**20  # of real rows that are held in memory
+Check = Callable[[Transitions], None]
+CHUNK_BYTES = 128 * 2**20  # of real rows that are held in memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +61,25 @@ class NoLedger:
 
 
 @dataclass(frozen=True, eq=False)
+class Among:
+    """Where a file stands among the shards of a dataset, whose rows are counted through all of them.
+
+    Attributes:
+        first: the number of its first row.
+        donors: another shard, whose rows are donors too.
+        donors_first: the number of that one's first row.
+    """
+
+    first: int = 0
+    donors: Scan | None = None
+    donors_first: int = 0
+
+    def chunks(self, count: int) -> Iterator[Recording]:
+        """Iterate over the donors in so many chunks, if there are any."""
+        return iter(()) if self.donors is None else self.donors.chunks(-(-self.donors.rows // count))
+
+
+@dataclass(frozen=True, eq=False)
 class Plan:
     """What an augmented file is made of, and so every bit of it.
 
@@ -68,6 +90,7 @@ class Plan:
             not fill one is left out.
         seed: of all randomness.
         chunk_rows: how many real rows to hold in memory; by default as many as ``CHUNK_BYTES`` have room for.
+        among: where the file stands among the shards of a dataset, if it is one.
         unbroken: the rows of an episode must follow each other, so that all real rows come first.
     """
 
@@ -77,17 +100,18 @@ class Plan:
     seed: int = 0
     chunk_rows: int = 0
     unbroken: bool = False
+    among: Among | None = None
 
     def __post_init__(self) -> None:
         require_count("size", self.size)
         rows = self.source.rows
         if not rows:
             raise FileProblem(f"{self.source.path}: it holds no transitions.")
-        if self.size <= rows:
+        if self.size <= rows and self.among is None:
             raise ValueError(f"size: you asked for {self.size:,} rows, and the data alone has {rows:,}. Ask for more.")
         require_count("seed", self.seed, least=0)
         window = self.augmenter.window
-        if self.size < rows + window:
+        if self.size < rows + window and self.among is None:
             raise ValueError(
                 f"size: a window alone has {window} rows, and you asked for {self.size - rows} more. Ask for more."
             )
@@ -96,7 +120,7 @@ class Plan:
         self.augmenter.factors.require_widths(first.transitions.state.shape[1], first.transitions.action.shape[1])
         if not self.chunk_rows:
             width = max(1, sum(array.nbytes for array in first.columns().values()))
-            chunks = -(-rows * width // CHUNK_BYTES)
+            chunks = -(-(rows + self.donor_rows) * width // CHUNK_BYTES)
             object.__setattr__(self, "chunk_rows", -(-rows // chunks))
         self._require_possible()
 
@@ -104,13 +128,19 @@ class Plan:
         """Raise at once if there are not enough pairs of rows for so many counterfactuals."""
         rows, nodes = min(self.chunk_rows, self.source.rows), len(self.augmenter.factors.names)
         unions = min(self.augmenter.samples_per_pair, 2 ** min(nodes, 63) - 2)
-        most = rows * (rows - 1) * max(0, unions)
+        donors = -(-self.donor_rows * rows // self.source.rows)
+        most = rows * (rows + donors - 1) * max(0, unions)
         wanted = self.made_before(rows)
         if wanted > most:
             raise ValueError(
                 f"size: at most {most:,} counterfactuals could be made of {rows:,} transitions, {wanted:,} were asked "
                 "for. Ask for fewer, or raise samples_per_pair."
             )
+
+    @property
+    def donor_rows(self) -> int:
+        """How many rows another shard gives."""
+        return 0 if self.among is None or self.among.donors is None else self.among.donors.rows
 
     def made_before(self, row: int) -> int:
         """Return how many counterfactuals (rows or windows) come before a row of the source; chunks get their share."""
@@ -123,7 +153,35 @@ class Plan:
         return None if last is None else max(-1, last) + 1
 
 
-def augmented(plan: Plan, ledger: Ledger | None = None) -> Iterator[tuple[Recording, Funnel]]:
+def head_of(plan: Plan, source: str, rows: int, **notes: Any) -> Head:
+    """Return what an augmented file says about all of its rows, whose parents are rows of a source with so many."""
+    known = {**carried(plan.source.head), "seed": plan.seed, "keys": plan.source.observation_keys}
+    notes = {**known, **notes}
+    if plan.augmenter.window > 1:
+        notes["window"] = plan.augmenter.window
+    return Head(plan.augmenter.factors, source, notes=notes, source_rows=rows)
+
+
+def written(
+    runs: Iterable[tuple[Recording, Funnel]], file: Writer, progress: Callable[[int], object] | None = None
+) -> Funnel:
+    """Write what `augmented` yields, and return what became of all proposals."""
+    funnel, static = Funnel(), list(file.factors.names) if file.factors is not None else []
+    with behind(file.append) as put:
+        for recording, new in runs:
+            put(recording)
+            funnel += new
+            still = recording.head.notes.get("static", static)
+            static = [name for name in static if name in still]
+            if progress is not None:
+                progress(file.rows)
+    file.notes.update(funnel=asdict(funnel), static=static)
+    return funnel
+
+
+def augmented(
+    plan: Plan, ledger: Ledger | None = None, check: Check | None = None
+) -> Iterator[tuple[Recording, Funnel]]:
     """Yield the rows of the augmented file one run after another, with what became of the proposals behind each.
 
     Of each chunk (in an unbroken file, of all) the real rows come first: their own base and donor, with nothing
@@ -133,38 +191,67 @@ def augmented(plan: Plan, ledger: Ledger | None = None) -> Iterator[tuple[Record
     Args:
         plan: what to make.
         ledger: what is accepted is remembered there, and what it remembers is not searched for again.
+        check: is given the real rows of each chunk before anything is made of them; raises if they are not right.
     """
-    factors, start, episode = plan.augmenter.factors, 0, plan.first_episode
+    factors, episode, among = plan.augmenter.factors, plan.first_episode, plan.among or Among()
     first = plan.unbroken and plan.chunk_rows < plan.source.rows
     if first:
         for chunk in _real(plan):
             yield chunk, Funnel()
-    for number, chunk in enumerate(_real(plan)):
+    chunks, donors = _real(plan), among.chunks(-(-plan.source.rows // plan.chunk_rows))
+    start = donors_start = number = 0
+    while (recording := next(chunks, None)) is not None:
+        if check is not None:
+            check(recording.transitions)
         if not first:
-            yield chunk, Funnel()
-        real = chunk.transitions
-        data = real if plan.augmenter.window > 1 else real.replace(episode=None, step=None)
+            yield recording, Funnel()
+        data, own = _with_donors(plan, recording.transitions, next(donors, None)), len(recording)
+        steps, head = recording.transitions.step is not None, recording.head
+        del recording  # so that memory has room for the next one
         still = static_nodes(data, factors)
         static = [name for name, same in zip(factors.names, still, strict=True) if same]
-        head = replace(chunk.head, notes={**chunk.head.notes, "static": static})
-        size = plan.made_before(start + len(data)) - plan.made_before(start)
-        for made in _made(plan, number, data, size, ledger or NoLedger()) if size else ():
+        head = replace(head, notes={**head.notes, "static": static})
+        size = plan.made_before(start + own) - plan.made_before(start)
+        for made in _made(plan, number, data, own, size, ledger or NoLedger()) if size else ():
             rows = made.transitions
             if episode is not None:
                 numbered = windows.numbered(rows, made.window, episode)
-                rows = numbered if made.window > 1 or real.step is not None else numbered.replace(step=None)
+                rows = numbered if made.window > 1 or steps else numbered.replace(step=None)
                 episode += len(rows) // made.window
-            yield Recording(rows, head, made.provenance.shifted(start)), made.funnel
-        start += len(data)
+            parents = made.provenance.among(own, among.first + start, among.donors_first + donors_start)
+            yield Recording(rows, head, parents), made.funnel
+        start, donors_start, number = start + own, donors_start + len(data) - own, number + 1
+        del data
+
+
+def _with_donors(plan: Plan, real: Transitions, other: Recording | None) -> Transitions:
+    """Return real rows without what belongs to no counterfactual, and behind them the donors of another shard."""
+    windowed = plan.augmenter.window > 1
+    data = real if windowed else real.replace(episode=None, step=None)
+    if other is None:
+        return data
+    more = _fitting(other.transitions, plan.augmenter.factors)
+    more = more if windowed else more.replace(episode=None, step=None)
+    mine, theirs = ({name: (a.dtype, *a.shape[1:]) for name, a in rows.columns()} for rows in (data, more))
+    if mine != theirs:
+        wrong = listed(sorted(name for name in {*mine, *theirs} if mine.get(name) != theirs.get(name)))
+        where = plan.among.donors.path if plan.among is not None and plan.among.donors is not None else ""
+        raise FileProblem(f"{where}: {wrong} differ in presence, width or dtype from those of {plan.source.path}.")
+    if more.episode is not None and data.episode is not None:  # no window reaches from one shard into the other
+        more = more.replace(episode=more.episode - more.episode.min() + windows.beyond(data.episode))
+    return Transitions.concat(data, more)
 
 
 def _real(plan: Plan) -> Iterator[Recording]:
     """Iterate over the real rows in chunks, each row its own base and donor."""
-    factors, start = plan.augmenter.factors, 0
-    for chunk in plan.source.chunks(plan.chunk_rows):
-        real = _fitting(chunk.transitions, factors)
-        yield Recording(real, chunk.head, Provenance.real(len(real), factors, first=start))
+    factors, start = plan.augmenter.factors, 0 if plan.among is None else plan.among.first
+    chunks = plan.source.chunks(plan.chunk_rows)
+    while (chunk := next(chunks, None)) is not None:
+        real, head = _fitting(chunk.transitions, factors), chunk.head
         start += len(real)
+        del chunk  # so that memory has room for the next one
+        yield Recording(real, head, Provenance.real(len(real), factors, first=start - len(real)))
+        del real
 
 
 def _fitting(data: Transitions, factors: Factorization) -> Transitions:
@@ -175,51 +262,14 @@ def _fitting(data: Transitions, factors: Factorization) -> Transitions:
     return data.replace(**{name: None if array is None else array.astype(np.int64) for name, array in numbers.items()})
 
 
-def _made(plan: Plan, chunk: int, data: Transitions, size: int, ledger: Ledger) -> Iterator[Counterfactuals]:
-    """Yield the counterfactuals of a chunk: those in the ledger, then new ones."""
+def _made(plan: Plan, chunk: int, data: Transitions, own: int, size: int, ledger: Ledger) -> Iterator[Counterfactuals]:
+    """Yield the counterfactuals of a chunk, whose own rows are the first: those in the ledger, then new ones."""
     augmenter, funnel = plan.augmenter, Funnel()
     for old in ledger.finished(chunk, len(data), augmenter.factors):
         funnel += old.funnel
         yield Counterfactuals(augmenter.rebuild(data, old.provenance), old.provenance, old.funnel, augmenter.window)
     if funnel.accepted < size:
-        for made in augmenter.stream(data, size, rng=np.random.default_rng([plan.seed, chunk]), after=funnel):
+        rng, bases = np.random.default_rng([plan.seed, chunk]), None if own == len(data) else own
+        for made in augmenter.stream(data, size, rng=rng, after=funnel, bases=bases):
             ledger.add(chunk, Accepted(made.provenance, made.funnel))
             yield made
-
-
-def carried(head: Head) -> dict[str, Any]:
-    """Return what formats note about a source and want to know of what is made from it: the robot, not the rows."""
-    return {name: head.notes[name] for name in ("env_args", "fps", "task", "robot_type") if name in head.notes}
-
-
-def noted_window(head: Head) -> int:
-    """Return how many rows the counterfactual windows of a file have, as its header says; 1 without windows."""
-    noted = head.notes.get("window", 1)
-    return noted if type(noted) is int and noted > 1 else 1
-
-
-def noted_static(head: Head) -> NodeSet | None:
-    """Return which nodes never change, as a file's header says; None if it does not say."""
-    noted, factors = head.notes.get("static"), head.factors
-    if factors is None or not isinstance(noted, list) or not set(map(str, noted)) <= set(factors.names):
-        return None
-    return factors.nodes(*map(str, noted))
-
-
-def numbers(rows: Recording, first: int, window: int) -> Ints:
-    """Number rows from ``first`` on, so that the rows of a counterfactual window have the same number."""
-    episode = rows.transitions.episode
-    return first + np.arange(len(rows)) if window == 1 or episode is None else episode
-
-
-def whole_windows(chunks: Iterable[Recording], window: int) -> Iterator[Recording]:
-    """Yield rows that come in chunks anew, so that no window is cut."""
-    waiting: list[Recording] = []
-    for chunk in chunks:
-        rows = joined([*waiting, chunk])
-        whole = len(rows) - len(rows) % window
-        waiting = [rows[whole:].copy()] if whole < len(rows) else []
-        if whole:
-            yield rows[:whole]
-    if waiting:
-        raise FileProblem(f"a window of {window} rows is not whole; the file is damaged.")

@@ -75,7 +75,7 @@ def contents(scan: Scan, progress: Callable[[int], object] | None = None) -> Con
         for columns in scan.columns(ROWS):
             missing = [name for name in REQUIRED if name not in columns]
             if missing:
-                raise FileProblem(f"the columns {', '.join(missing)} are missing; there are {', '.join(columns)}.")
+                raise FileProblem(f"the columns {', '.join(missing)} are missing; the file has {', '.join(columns)}.")
             for name in (name for name in SUMMED if name in columns):
                 found = _span(columns[name])
                 spans[name] = spans[name] + found if name in spans else found

@@ -1,13 +1,12 @@
 """The flat layout of D4RL: ``observations, actions, rewards, terminals, timeouts``, one row per step.
 
-Where the file has ``next_observations``, every row is a transition. Where it has not, the next state of a row
-is the observation of the following row *of the same episode*. The last row of an episode has none: after a
-timeout, after a terminal and at the end of the file the next state was not recorded, and the row is left out
-(D4RL's own loader pairs a terminal with the first observation of the next episode, which a swap would spread).
-How many rows were left out is said in ``notes["dropped"]``.
+If the file has ``next_observations``, every row is a transition. If not, the next state of a row is the observation
+of the following row *of the same episode*. The last row of an episode has no such row: its next state was not
+recorded, so we leave it out. (D4RL's own loader pairs a terminal row with the first observation of the next episode,
+and swaps would spread that pair.) ``notes["dropped"]`` counts the rows left out.
 
-On writing, ``next_observations`` are always written. A transition without an episode is its own trajectory, so it
-is marked as a timeout: a loader that looks at the following row then finds no wrong pairs.
+We always write ``next_observations``. A transition without an episode is marked as a timeout, so that a loader that
+looks at the following row does not pair it with the wrong one.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,7 +31,7 @@ EXTRA = (*OPTIONAL, *PARENTS)  # kept under their own names, which D4RL does not
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class FlatRows:
     """The rows of a D4RL-style file that are transitions."""
 
     tree: Mapping[str, Any]  # arrays, or what can be sliced like arrays
@@ -67,40 +66,40 @@ class Layout:
 
 
 def looks_like(tree: Mapping[str, Any]) -> bool:
-    """Say whether names are those of D4RL."""
+    """Say whether a file has the names that D4RL uses."""
     return "observations" in tree and "actions" in tree
 
 
-def layout(tree: Mapping[str, Any], *, ours: bool = False) -> Layout:
-    """Find the transitions of a D4RL-style file; raise ``FileProblem`` if they cannot be told.
+def layout(tree: Mapping[str, Any], *, ours: bool = False) -> FlatRows:
+    """Find the transitions of a D4RL-style file; raise ``FileProblem`` if that is impossible.
 
     Args:
         tree: arrays by name, or what can be sliced like arrays.
-        ours: the file was written by this package, so it may hold more columns, and they are right.
+        ours: whether this package wrote the file; then it may hold more columns, and its episodes are complete.
     """
     missing = [key for key in RENAMED.values() if key not in tree and key != "next_observations"]
     if missing:
         raise FileProblem(
-            f"it looks like D4RL data, but {listed(missing)} is missing; there are {listed(sorted(tree))}."
+            f"it looks like D4RL data, but {listed(missing)} is missing; the file has {listed(sorted(tree))}."
         )
     paired = "next_observations" in tree
     if not paired and "timeouts" not in tree:
         raise FileProblem(
-            "without next_observations and timeouts nobody can tell where an episode was cut off. "
+            "without next_observations and timeouts it is impossible to tell where an episode was cut off. "
             "Add one of the two; timeouts are 1 in the last row of each episode that ran out of time."
         )
     extra = tuple(name for name in EXTRA if ours and name in tree)
     _require_one_length(tree, (*RENAMED.values(), "timeouts", *extra))
     terminated = _flags("terminals", tree)
     if ours or "timeouts" not in tree:
-        return Layout(tree, np.arange(len(terminated)), terminated, extra=extra)
+        return FlatRows(tree, np.arange(len(terminated)), terminated, extra=extra)
     last = terminated | _flags("timeouts", tree)
     episode, step = _episodes(last)
     if paired:
-        return Layout(tree, np.arange(len(last)), terminated, episode, step)
+        return FlatRows(tree, np.arange(len(last)), terminated, episode, step)
     keep = ~last
     keep[-1:] = False
-    return Layout(tree, np.flatnonzero(keep), terminated, episode, step, dropped=int((~keep).sum()))
+    return FlatRows(tree, np.flatnonzero(keep), terminated, episode, step, dropped=int((~keep).sum()))
 
 
 def _episodes(last: Bools) -> tuple[Ints, Ints]:

@@ -37,7 +37,7 @@ class Format:
         suffixes: of its files; none for a format of folders.
         magic: how its files begin.
         prefix: in front of an id, for data that has ids instead of file names.
-        inside: a folder that holds one of these is of this format.
+        inside: a folder that holds one of these, which may be patterns, is of this format.
         sink: which function of the module writes it.
         whole_episodes: it holds whole episodes only, no single transitions.
         unbroken: the rows of an episode must follow each other; others in between would cut it in two.
@@ -57,7 +57,7 @@ class Format:
         """Say whether a name looks like this format's: by its prefix, by its suffix, or by what is in the folder."""
         if self.prefix and name.startswith(self.prefix):
             return True
-        if os.path.isdir(name) and any(os.path.exists(os.path.join(name, inner)) for inner in self.inside):
+        if os.path.isdir(name) and any(next(Path(name).glob(inner), None) for inner in self.inside):
             return True
         return Path(name).suffix.lower() in self.suffixes
 
@@ -129,6 +129,7 @@ _ALL = (
         unbroken=True,
     ),
     Format("lerobot", "counterpoint.adapters.lerobot", prefix="lerobot:", inside=("meta/info.json",), unbroken=True),
+    Format("shards", "counterpoint.files.shards", inside=("*.parquet", "*.npz", "*.hdf5", "*.h5")),
 )
 FORMATS = {found.name: found for found in _ALL}
 

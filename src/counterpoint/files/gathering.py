@@ -9,7 +9,7 @@ from counterpoint.core.augment import Counterfactuals
 from counterpoint.core.funnel import Funnel
 from counterpoint.core.provenance import Provenance
 from counterpoint.core.transitions import Transitions
-from counterpoint.files.augmentation import noted_static, noted_window, numbers
+from counterpoint.files.notes import noted_static, noted_window, numbers
 from counterpoint.files.recording import FileProblem, Recording, joined
 from counterpoint.files.scanning import Scan
 

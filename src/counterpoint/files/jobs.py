@@ -2,33 +2,34 @@
 
 import importlib
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, fields
-from importlib import metadata
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from counterpoint.checks import Audit, check_reward_fn, check_terminal_fn
+from counterpoint.checks import Audit
 from counterpoint.checks import audit as audit_rows
 from counterpoint.core.arrays import Array
 from counterpoint.core.augment import Augmenter, Counterfactuals
 from counterpoint.core.funnel import Funnel
 from counterpoint.core.require import require_count
-from counterpoint.files import augmentation, fingerprints, header
+from counterpoint.files import fingerprints
 from counterpoint.files.apart import require_apart
-from counterpoint.files.augmentation import Plan
+from counterpoint.files.augmentation import Check, Plan, augmented, head_of, written
 from counterpoint.files.episodes import SINGLE_TRANSITIONS
 from counterpoint.files.formats import chosen, look
 from counterpoint.files.gathering import gathered
+from counterpoint.files.job_folder import identity
 from counterpoint.files.ledger import JobLedger
+from counterpoint.files.notes import noted_static, noted_window, whole_windows
 from counterpoint.files.output import require_free
-from counterpoint.files.recording import FileProblem, Head, Recording
-from counterpoint.files.scanning import ROWS, Scan
-from counterpoint.files.writing import behind, writer
-
-Progress = Callable[[int], object] | None
+from counterpoint.files.recording import FileProblem
+from counterpoint.files.sampling import chosen_rows
+from counterpoint.files.scanning import Scan
+from counterpoint.files.writing import writer
+from counterpoint.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,11 @@ class Augmented:
     real: int  # rows that were there
     counterfactuals: int  # rows that were added
     funnel: Funnel
+    shards: int | None = None  # files in a folder, if it is one
 
     def __str__(self) -> str:
         rows = f"{self.path}: {self.real:,} real transitions and {self.counterfactuals:,} counterfactuals"
+        rows += "" if self.shards is None else f" in {self.shards:,} shards"
         return f"{rows}\n\n{self.funnel}\n{'acceptance':<10}{self.funnel.acceptance:>14.1%}"
 
 
@@ -56,7 +59,7 @@ def augment(  # noqa: PLR0913
     format: str | None = None,  # noqa: A002
     resume: bool = False,
     force: bool = False,
-    progress: Progress = None,
+    progress: Progress | None = None,
 ) -> Augmented:
     """Add counterfactual transitions to a file, in bounded memory.
 
@@ -96,25 +99,29 @@ def augment(  # noqa: PLR0913
         (9, 18)
     """
     plan = planned(source, augmenter, out, size=size, ratio=ratio, seed=seed, format=format)
+    return carry_out(plan, out, format=format, resume=resume, force=force, progress=progress)
+
+
+def carry_out(
+    plan: Plan,
+    out: str | os.PathLike[str],
+    *,
+    format: str | None = None,  # noqa: A002
+    resume: bool = False,
+    force: bool = False,
+    progress: Progress | None = None,
+    check: Check | None = None,
+) -> Augmented:
+    """Do what is planned; arguments as for `augment`. ``check`` is given real rows before anything is made of them."""
     name, kind = os.fspath(out), chosen(out, format)
     kind.require_free(name, force=force)
-    notes = {**augmentation.carried(plan.source.head), "seed": seed, "keys": plan.source.observation_keys}
-    if augmenter.window > 1:
-        notes["window"] = augmenter.window
-    head = Head(augmenter.factors, plan.source.path, notes=notes, source_rows=plan.source.rows)
-    folder, funnel, static = kind.parts(name), Funnel(), set(augmenter.factors.names)
+    head = head_of(plan, plan.source.path, plan.source.rows)
+    folder = kind.parts(name)
     with (
         JobLedger(folder, _job(plan), resume=resume, force=force) as ledger,
         writer(name, head, format=format, force=force, folder=folder) as file,
     ):
-        with behind(file.append) as put:
-            for recording, new in augmentation.augmented(plan, ledger):
-                put(recording)
-                funnel += new
-                static &= set(recording.head.notes.get("static", static))
-                if progress is not None:
-                    progress(file.rows)
-        file.notes.update(funnel=asdict(funnel), static=[name for name in augmenter.factors.names if name in static])
+        funnel = written(augmented(plan, ledger, check), file, progress)
     return Augmented(name, plan.source.rows, plan.size - plan.source.rows, funnel)
 
 
@@ -131,7 +138,7 @@ def planned(
     """Check the arguments of `augment`, and return what it would make."""
     scan = source if isinstance(source, Scan) else look(os.fspath(source), None)
     if (size is None) == (ratio is None):
-        raise ValueError("size: give it or ratio, and only one of them.")
+        raise ValueError("size and ratio: give exactly one of them.")
     if ratio is not None:
         if not 0 < ratio < float("inf"):
             raise ValueError(f"ratio: expected a positive number, got {ratio}.")
@@ -156,7 +163,7 @@ def audit(
     atol: float = 1e-6,
     rows: int | None = None,
     real: bool = False,
-    progress: Progress = None,
+    progress: Progress | None = None,
 ) -> Audit:
     """Put the counterfactuals of a file back into a simulator, chunk by chunk, and compare.
 
@@ -174,10 +181,10 @@ def audit(
     scan = source if isinstance(source, Scan) else look(os.fspath(source), None)
     if rows is not None:
         require_count("rows", rows)
-    window, found = 1 if real else augmentation.noted_window(scan.head), None
-    for data in augmentation.whole_windows(_chosen_rows(scan, rows, window, real=real, progress=progress), window):
+    window, found = 1 if real else noted_window(scan.head), None
+    for data in whole_windows(chosen_rows(scan, rows, window, real=real, progress=progress), window):
         made = (
-            Counterfactuals(data.transitions, data.provenance, Funnel(), window, augmentation.noted_static(scan.head))
+            Counterfactuals(data.transitions, data.provenance, Funnel(), window, noted_static(scan.head))
             if data.provenance
             else data.transitions
         )
@@ -232,67 +239,8 @@ def report(
     return found
 
 
-def check_task(
-    source: str | os.PathLike[str] | Scan, augmenter: Augmenter, *, reward: bool = True, terminal: bool = True
-) -> None:
-    """Raise if the reward or the terminal function contradicts the real rows of a file.
-
-    Counterfactuals are relabelled by these functions, so a wrong one makes every row wrong. About 65,536 rows are
-    looked at, spread evenly over the file.
-
-    Args:
-        source: the file, or what `scan` returned.
-        augmenter: has the functions.
-        reward: look at the reward function.
-        terminal: look at the terminal function, if there is one.
-
-    Raises:
-        CheckFailed: naming the worst row.
-    """
-    scan = source if isinstance(source, Scan) else look(os.fspath(source), None)
-    for chunk in _chosen_rows(scan, ROWS, real=True, progress=None):
-        data = chunk.transitions
-        if reward:
-            scale = float(np.abs(data.reward).max(initial=0.0))
-            check_reward_fn(augmenter.reward_fn, data, atol=1e-5 + 1e-4 * scale)
-        if terminal and augmenter.terminal_fn is not None:
-            check_terminal_fn(augmenter.terminal_fn, data)
-
-
-def _chosen_rows(
-    scan: Scan, rows: int | None, window: int = 1, *, real: bool, progress: Progress
-) -> Iterator[Recording]:
-    """Yield the counterfactuals of a file, or its real rows, chunk by chunk, and not more than so many."""
-    start, every = 0, 1 if rows is None else max(1, -(-scan.rows // rows))
-    for chunk in scan.chunks(ROWS):
-        wanted = augmentation.numbers(chunk, start, window) % every == 0
-        if chunk.provenance is not None:
-            wanted &= chunk.provenance.swapped.any(axis=1) != real
-        start += len(chunk)
-        if wanted.any():
-            yield chunk[wanted]
-        if progress is not None:
-            progress(start)
-
-
 def _job(plan: Plan) -> dict[str, Any]:
-    """Return what tells this job apart from any other: data, arguments, code and versions."""
-    augmenter = plan.augmenter
-    parts = {part.name: getattr(augmenter, part.name) for part in fields(augmenter) if part.name != "pairs"}
-    return {
-        "counterpoint": fingerprints.of_package(),
-        "versions": {name: metadata.version(name) for name in ("numpy", "numba")} | {"format": header.VERSION},
-        "seed": plan.seed,
-        "keys": plan.source.keys,
-        "size": plan.size,
-        "chunk_rows": plan.chunk_rows,
-        "data": [plan.source.path, plan.source.rows, fingerprints.of_file(place_of(plan.source))],
-        **{name: _known(part) for name, part in parts.items()},
-    }
-
-
-def _known(part: object) -> str | dict[str, str]:
-    try:
-        return fingerprints.of_value(part)
-    except fingerprints.NoFingerprint as error:
-        return {"unknown": str(error)}
+    """Return what tells this job apart from any other."""
+    data = [plan.source.path, plan.source.rows, fingerprints.of_file(place_of(plan.source))]
+    about = {"seed": plan.seed, "keys": plan.source.keys, "size": plan.size, "chunk_rows": plan.chunk_rows}
+    return identity(plan.augmenter, **about, data=data)

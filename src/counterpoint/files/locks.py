@@ -16,12 +16,12 @@ except ImportError:  # only Unix has it; elsewhere nothing is locked and nothing
 PARTIAL = ".partial"
 
 
-def held(handle: int) -> bool:
-    """Lock an open file or folder for this process; return False if another one has it."""
+def held(handle: int, *, shared: bool = False) -> bool:
+    """Lock an open file or folder for this process, alone or with others that share it; False if that cannot be."""
     if fcntl is None:
         return True
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in (errno.EAGAIN, errno.EACCES):
             return False

@@ -1,9 +1,9 @@
 """The layout of robomimic: one group per demonstration, one array per observation key, filter keys under ``mask``.
 
-Each observation key becomes a state factor. Episodes are numbered as the demonstrations are (``demo_7`` is episode 7),
-and the filter keys become ``filters``. ``dones`` are taken for terminations; in files made with robomimic's
-``done_mode`` 1 or 2 they also mark the end of every demonstration. Where ``next_obs`` is missing, the next state is
-the following row's, and the last row of each demonstration is left out. Simulator states are not read.
+Each observation key becomes a state factor, ``demo_7`` becomes episode 7, and the filter keys become ``filters``.
+We read ``dones`` as terminations; in files made with robomimic's ``done_mode`` 1 or 2 they also mark the end of every
+demonstration. If ``next_obs`` is missing, the next state comes from the following row, and we leave out the last row of
+each demonstration. We do not read simulator states.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +24,7 @@ EXTRA = tuple(name for name in (*OPTIONAL, *PARENTS) if name != "episode")
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class Demonstrations:
     """The demonstrations of a file, all with the same observation keys."""
 
     tree: Mapping[str, Any]  # arrays by path, or what can be sliced like arrays
@@ -34,7 +34,7 @@ class Layout:
 
     @property
     def paired(self) -> bool:
-        """Say whether next observations are there."""
+        """Say whether the file has next observations."""
         return all(f"{DEMO}{self.demos[0]}/next_obs/{key}" in self.tree for key in self.keys)
 
     @property
@@ -81,24 +81,24 @@ class Layout:
         side_by_side = trees.flat(named)
         order = [column for columns in self.keys.values() for column in columns]
         if side_by_side.shape[1] != len(order):
-            raise FileProblem(f"the observations of demo_{demo} have another width than those of the first.")
+            raise FileProblem(f"the observations of demo_{demo} are not as wide as those of the first.")
         return side_by_side[:, np.argsort(order)]
 
 
 def looks_like(tree: Mapping[str, Any]) -> bool:
-    """Say whether names are those of robomimic."""
+    """Say whether a file has the names that robomimic uses."""
     return any(name.startswith(DEMO) for name in tree)
 
 
 def layout(
     tree: Mapping[str, Any], keys: Iterable[str] | None, remembered: Mapping[str, Any]
-) -> tuple[Layout, Factorization | None]:
+) -> tuple[Demonstrations, Factorization | None]:
     """Find the demonstrations and their keys; return them with a proposal of one factor for each key.
 
     Args:
         tree: arrays by path.
         keys: the observation keys to take; all by default.
-        remembered: what a file written by this package says of its own layout.
+        remembered: what a file written by this package says about its own layout.
     """
     numbers = sorted({_number(name.split("/")[1]) for name in tree if name.startswith("data/") and name.count("/") > 1})
     first = f"{DEMO}{numbers[0]}/"
@@ -109,7 +109,7 @@ def layout(
     if keys is None and "keys" in remembered:
         columns = {str(key): tuple(int(c) for c in cols) for key, cols in remembered["keys"].items()}
         extra = tuple(name for name in EXTRA if f"{first}counterpoint/{name}" in tree)
-        return Layout(tree, tuple(numbers), columns, extra), None
+        return Demonstrations(tree, tuple(numbers), columns, extra), None
     shapes = tuple((key, tuple(array.shape[1:])) for key, array in found.items())
     spans, start = {}, 0
     for key, shape in shapes:
@@ -117,7 +117,7 @@ def layout(
         start += trees.width(shape)
     action = (("", tuple(tree[first + "actions"].shape[1:])),)
     named = tuple(("" if list(found) == [FLAT] else key, shape) for key, shape in shapes)
-    return Layout(tree, tuple(numbers), spans, ()), trees.proposal(named, action)
+    return Demonstrations(tree, tuple(numbers), spans, ()), trees.proposal(named, action)
 
 
 def filters(tree: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:

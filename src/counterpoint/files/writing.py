@@ -9,7 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from counterpoint.core import threads
 from counterpoint.core.augment import Counterfactuals
+from counterpoint.core.factors import Factorization
 from counterpoint.core.transitions import Transitions
 from counterpoint.files.cutting import Cutter
 from counterpoint.files.foreign import named
@@ -33,6 +35,11 @@ class Writer:
         self._put: Callable[[Recording], object] | None = None
         self.notes: dict[str, Any] = {}  # to be added to those of the head, at any time until the end
         self.rows = 0  # appended so far
+
+    @property
+    def factors(self) -> Factorization | None:
+        """How columns split into factors, if the head says so."""
+        return self._head.factors
 
     def append(self, data: Transitions | Counterfactuals | Recording) -> None:
         """Write more rows; they must have the columns, widths and dtypes of the first ones."""
@@ -78,13 +85,18 @@ class Writer:
 
 
 @contextmanager
-def behind(append: Callable[[Recording], object], most: int = 2) -> Iterator[Callable[[Recording], None]]:
+def behind(append: Callable[[Recording], object], most: int = 2) -> Iterator[Callable[[Recording], object]]:
     """Give a function that appends in a thread of its own, so that encoding and the next rows share the time.
+
+    Where only one thread is allowed (``NUMBA_NUM_THREADS=1``), it appends at once.
 
     Args:
         append: takes recordings, one after another.
         most: how many may wait for it, which bounds memory.
     """
+    if threads.THREADS == 1:
+        yield append
+        return
     waiting: deque[Future[object]] = deque()
 
     def put(recording: Recording) -> None:

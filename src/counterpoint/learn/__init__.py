@@ -11,7 +11,6 @@ and ``counterpoint.masks.Threshold`` makes a mask of scores::
 try:
     import safetensors
     import torch
-    import tqdm
 except ImportError as error:
     raise ImportError(
         f"counterpoint.learn needs {error.name}. Install it with: pip install counterpoint-rl[torch]"
@@ -50,4 +49,4 @@ __all__ = [
     "load",
 ]
 
-del safetensors, torch, tqdm
+del safetensors, torch

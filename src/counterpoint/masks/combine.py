@@ -69,9 +69,9 @@ class Union(Joined):
 class And(Joined):
     """An edge only where every one of several masks has it.
 
-    Its use is ``And(static, learned)``: the first mask knows edges that cannot exist anywhere, such as
-    from an action to what is out of its reach, and removes them from what was learned. An edge that one
-    mask misses is missed by all, so do not join two learned masks like this: that is ``Union``'s task.
+    Use it as ``And(static, learned)``: the first mask knows which edges can never exist, such as from an
+    action to something out of its reach, and removes them from what was learned. An edge that one mask
+    misses is missed by the whole, so do not join two learned masks like this: use ``Union`` for those.
 
     Example:
         >>> import numpy as np
@@ -91,7 +91,7 @@ class And(Joined):
 
 
 class Ensemble(Joined):
-    """One mask of several that were learned alike, from other seeds or other data.
+    """One mask from several that were learned the same way, with other seeds or from other data.
 
     Args:
         *masks: the members.

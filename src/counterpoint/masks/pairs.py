@@ -22,7 +22,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Pairs:
+class FactorPairs:
     """The pairs of a factorisation: every node with every other state factor.
 
     The features of a pair are the position of the source relative to the target, the distance, and the
@@ -107,13 +107,13 @@ class Pairs:
 
 def kinds_of_tau(factors: Factorization, tau: Floats) -> dict[str, float]:
     """Return thresholds for each edge, (N, n), by kind of edge: "source type > target type"."""
-    kinds = Pairs(factors).kinds
+    kinds = FactorPairs(factors).kinds
     return {" > ".join(kind.types): float(tau[kind.pairs[0]]) for kind in kinds}
 
 
 def tau_of_kinds(factors: Factorization, table: Mapping[str, float]) -> Floats:
     """Return a threshold for each edge, (N, n), given one for each kind of edge."""
-    kinds = {" > ".join(kind.types): kind for kind in Pairs(factors).kinds}
+    kinds = {" > ".join(kind.types): kind for kind in FactorPairs(factors).kinds}
     if set(kinds) != set(table):
         raise ValueError(f"tau: expected a number for each of {sorted(kinds)}, got {sorted(table)}.")
     tau = np.full((factors.n + factors.m, factors.n), min(table.values(), default=0.0))

@@ -10,7 +10,7 @@ from counterpoint.core.factors import Factorization
 from counterpoint.core.protocols import Mask, declared
 from counterpoint.core.require import require_data
 from counterpoint.core.transitions import Transitions
-from counterpoint.masks.pairs import Kind, Pairs, beside, tied
+from counterpoint.masks.pairs import FactorPairs, Kind, beside, tied
 from counterpoint.masks.regions import Regions
 
 _MOST = 30_000  # real pairs of a kind that are looked at
@@ -144,7 +144,7 @@ class Supported:
         if len(data) < _FEWEST_ROWS:
             raise ValueError(f"data: expected {_FEWEST_ROWS} transitions or more to tell gaps, got {len(data)}.")
         self.mask, self.factors, self.ratio = mask, factors, ratio
-        self.pairs = Pairs(factors, both_ways=False)
+        self.pairs = FactorPairs(factors, both_ways=False)
         rng = np.random.default_rng(seed)
         rows = _Rows.of(data)
         self.evidence = [self._look(kind, rows, rng) for kind in self.pairs.kinds]

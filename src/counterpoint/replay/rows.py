@@ -20,7 +20,7 @@ NOT_ROWS = ("counts", "measured", "generator")  # names of stored arrays that ar
 
 
 class MakesRows(Protocol):
-    """Anything that makes rows of real ones: an ``Augmenter``, ``Rollouts``, a function of your own."""
+    """Anything that makes rows from real ones: an ``Augmenter``, ``Rollouts``, or a function of your own."""
 
     def __call__(self, data: Transitions, *, rng: np.random.Generator) -> Counterfactuals | Transitions:
         """Return rows made of ``data``."""

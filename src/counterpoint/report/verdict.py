@@ -29,7 +29,7 @@ class Level(IntEnum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class Remark:
     """One piece of evidence and what it says."""
 
     level: Level
@@ -43,13 +43,13 @@ class Verdict:
 
     level: Level
     headline: str
-    findings: tuple[Finding, ...]
+    findings: tuple[Remark, ...]
 
 
 def judge(facts: Facts) -> Verdict:
     """Weigh the evidence. Without a simulator the verdict is amber at best."""
     if not len(facts.made):
-        nothing = Finding(Level.RED, "Yield", "No counterfactual was accepted, so there is nothing to trust or to use.")
+        nothing = Remark(Level.RED, "Yield", "No counterfactual was accepted, so there is nothing to trust or to use.")
         return Verdict(Level.RED, "Nothing was made.", (nothing,))
     findings = (
         _simulator(facts),
@@ -88,11 +88,11 @@ def lower_bound(audit: Audit, made: int) -> float:
     return float(np.clip((middle - width) / (1 + z * z / rows), 0.0, p))
 
 
-def _simulator(facts: Facts) -> Finding:
+def _simulator(facts: Facts) -> Remark:
     audit, still = facts.audit, facts.made.static
     made = len(still) if still.all() else int((~still).sum())  # static ones count only where there are no others
     if audit is None or not len(audit.error):
-        return Finding(
+        return Remark(
             Level.AMBER,
             "Simulator",
             "No simulator was given, so nothing here proves that these transitions could happen. They are true if the "
@@ -107,7 +107,7 @@ def _simulator(facts: Facts) -> Finding:
     tail = "" if rows == made else f" By chance alone the share among all could be as low as {share(sure)}."
     if len(apart.error):
         tail += f" Another {len(apart.error):,} only exchange what never changes, {len(apart.wrong):,} of them wrong."
-    return Finding(
+    return Remark(
         level,
         "Simulator",
         f"{of} {facts.noun}s were put back into the simulator, and {said}, within {number(audit.atol)} in every "
@@ -115,7 +115,7 @@ def _simulator(facts: Facts) -> Finding:
     )
 
 
-def _recordings(facts: Facts) -> tuple[Finding, ...]:
+def _recordings(facts: Facts) -> tuple[Remark, ...]:
     """Return what recordings alone say of the mask, if they were asked."""
     found = facts.extras.judgement
     if found is None:
@@ -123,10 +123,10 @@ def _recordings(facts: Facts) -> tuple[Finding, ...]:
     refused = found.words.startswith("do not augment")
     level = Level.GREEN if found.fine else Level.RED if refused else Level.AMBER
     sentence = f"Judged by the recordings alone: {found.words[:1].lower()}{found.words[1:]}"
-    return (Finding(level, "Recordings", sentence if sentence.endswith(".") else f"{sentence}."),)
+    return (Remark(level, "Recordings", sentence if sentence.endswith(".") else f"{sentence}."),)
 
 
-def _yield(facts: Facts) -> Finding:
+def _yield(facts: Facts) -> Remark:
     funnel = facts.made.funnel
     low = funnel.acceptance < LOW_ACCEPTANCE
     told = f"{share(funnel.acceptance)} of {count(funnel.tried, 'proposal')}"
@@ -138,10 +138,10 @@ def _yield(facts: Facts) -> Finding:
         sentence += f" {share(static)} of the {facts.noun}s only exchange what never changes, and are counted apart."
     if static > MOSTLY:
         sentence += " They say nothing about the dynamics."
-    return Finding(Level.AMBER if low or static > MOSTLY else Level.GREEN, "Yield", sentence)
+    return Remark(Level.AMBER if low or static > MOSTLY else Level.GREEN, "Yield", sentence)
 
 
-def _parents(facts: Facts) -> Finding:
+def _parents(facts: Facts) -> Remark:
     found, rows = facts.parents, facts.traced
     few, heavy = found.donors < FEW_DONORS, found.heaviest > HEAVY
     sentence = (
@@ -151,10 +151,10 @@ def _parents(facts: Facts) -> Finding:
     )
     if few or heavy:
         sentence += " That is little variety: the counterfactuals repeat a few originals over and over."
-    return Finding(Level.AMBER if few or heavy else Level.GREEN, "Variety", sentence)
+    return Remark(Level.AMBER if few or heavy else Level.GREEN, "Variety", sentence)
 
 
-def _selection(facts: Facts) -> Finding:
+def _selection(facts: Facts) -> Remark:
     real, after = facts.real, facts.blend(facts.real.factored, facts.synthetic.factored)
     shrunk = facts.synthetic.interactions < SHRUNK * real.interactions
     sentence = (
@@ -164,10 +164,10 @@ def _selection(facts: Facts) -> Finding:
     )
     if shrunk:
         sentence += " Interactions have become rare: keep real rows in every batch."
-    return Finding(Level.AMBER if shrunk else Level.GREEN, "Selection", sentence)
+    return Remark(Level.AMBER if shrunk else Level.GREEN, "Selection", sentence)
 
 
-def _shift(facts: Facts) -> Finding:
+def _shift(facts: Facts) -> Remark:
     worst = facts.features[0]
     moved = worst.gap > MOVED and worst.gap > noise_gap(facts.real.rows, facts.synthetic.rows)
     if worst.gap > MOVED and not moved:
@@ -182,4 +182,4 @@ def _shift(facts: Facts) -> Finding:
             "Single features are distributed much as before: the largest gap between distribution functions is "
             f"{worst.gap:.3f}, at {worst.label}."
         )
-    return Finding(Level.AMBER if worst.gap > MOVED else Level.GREEN, "Features", sentence)
+    return Remark(Level.AMBER if worst.gap > MOVED else Level.GREEN, "Features", sentence)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from counterpoint.core.arrays import Array
-from counterpoint.core.factors import Columns, Factorization
+from counterpoint.core.factors import Factorization, OwnedColumns
 from counterpoint.scm import Equation, StructuralCausalModel, Values
 from counterpoint.worlds.world import ACTION_LIMIT, World
 
@@ -49,7 +49,7 @@ def state_and_action(values: Values, factors: Factorization) -> tuple[Array, Arr
     return _columns(values, factors.state, factors.state_width), _columns(values, factors.action, factors.action_width)
 
 
-def _columns(values: Values, owned: Columns, width: int) -> Array:
+def _columns(values: Values, owned: OwnedColumns, width: int) -> Array:
     first = next(iter(values.values()))
     out = np.empty((len(first), width), first.dtype)
     for name, own in owned.items():

@@ -1,34 +1,24 @@
 """Recording transitions in a world, many environments at a time."""
 
 from dataclasses import dataclass
-from typing import TypedDict, Unpack
 
 import numpy as np
 
-from counterpoint.core.arrays import Array, Floats, read_only
+from counterpoint.core.arrays import Array, Bools, Floats, read_only
 from counterpoint.core.protocols import RewardFn, TerminalFn, call_reward, call_terminal
 from counterpoint.core.require import require_counts, require_share
 from counterpoint.core.transitions import Transitions
 from counterpoint.worlds.world import ACTION_LIMIT, Policy, World, check_draw
 
 
-class Episodes(TypedDict, total=False):
-    """When episodes end and how many run at once: the last settings of ``collect``, by keyword."""
-
-    episode_length: int  # steps after which an episode is cut off; 1 makes every state a fresh one
-    reset_probability: float  # chance that an episode is cut off after any step
-    environments: int  # how many episodes run side by side
-    points: int  # steps with a reward after which an episode is cut off, as in Pong
-
-
 @dataclass(frozen=True)
 class _Schedule:
-    """The defaults of ``Episodes``, those of the paper's mask data, and their checks."""
+    """When episodes end, and how many run at once."""
 
-    episode_length: int = 5000
-    reset_probability: float = 0.05
-    environments: int = 64
-    points: int | None = None
+    episode_length: int
+    reset_probability: float
+    environments: int
+    points: int | None
 
     def __post_init__(self) -> None:
         require_counts(self, "episode_length", "environments", *([] if self.points is None else ["points"]))
@@ -45,7 +35,7 @@ def uniform_policy(world: World) -> Policy:
     return policy
 
 
-def collect(
+def collect(  # noqa: PLR0913
     world: World,
     policy: Policy,
     size: int,
@@ -53,7 +43,10 @@ def collect(
     *,
     reward_fn: RewardFn | None = None,
     terminal_fn: TerminalFn | None = None,
-    **episodes: Unpack[Episodes],
+    episode_length: int = 5000,
+    reset_probability: float = 0.05,
+    environments: int = 64,
+    points: int | None = None,
 ) -> Transitions:
     """Record exactly ``size`` transitions of ``policy`` in ``world``, with episode, step and noise.
 
@@ -72,9 +65,11 @@ def collect(
         rng: drives resets, noise, policy and random cut-offs.
         reward_fn: ``(state, action, next_state) -> (B,)``; without it rewards are 0.
         terminal_fn: ``(state, action, next_state) -> (B,) bool``; without it nothing terminates.
-        **episodes: ``episode_length`` (default 5000), ``reset_probability`` (default 0.05, the paper's
-            setting for mask data; the paper's agents use length 50 and probability 0),
-            ``environments`` (default 64) and ``points`` (none).
+        episode_length: steps after which an episode is cut off; 1 makes every state a fresh one. Its default and
+            that of ``reset_probability`` are the paper's for mask data; the paper's agents use 50 and 0.
+        reset_probability: chance that an episode is cut off after any step.
+        environments: how many episodes run side by side.
+        points: number of steps with a reward after which an episode is cut off, as in Pong.
 
     Example:
         >>> import numpy as np
@@ -86,12 +81,11 @@ def collect(
     check_draw(size, rng)
     if size < 1:
         raise ValueError(f"size: expected at least one row, got {size}.")
-    schedule = _Schedule(**episodes)
+    schedule = _Schedule(episode_length, reset_probability, environments, points)
     count = min(schedule.environments, size)
     table: dict[str, list[Array]] = {}
     state, noise = world.reset(count, rng), world.noise(count, rng)
     age, scored = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    carry = getattr(world, "carry", None)
     for _ in range(-(-size // count)):
         action = np.array(policy(read_only(state), rng))
         row = Transitions.trusted(
@@ -105,10 +99,7 @@ def collect(
             scored += call_reward(reward_fn, row) != 0 if reward_fn is not None else False
             over |= scored >= schedule.points
             scored[over] = 0
-        fresh = world.noise(count, rng)
-        if carry is not None:
-            fresh = np.where(over[:, None], fresh, carry(state, action, noise, fresh))
-        noise = np.where(over[:, None], fresh, noise) if world.noise_per_episode else fresh
+        noise = _next_noise(world, row, noise, over, world.noise(count, rng))
         age = np.where(over, 0, age + 1)
         state = row.next_state.copy()
         state[over] = world.reset(int(over.sum()), rng)
@@ -116,6 +107,14 @@ def collect(
     made = Transitions.trusted(**columns, episode=np.cumsum(columns["step"] == 0) - 1)
     reward = np.zeros(size, state.dtype) if reward_fn is None else call_reward(reward_fn, made)
     return Transitions(**dict(made.replace(reward=reward).columns()))
+
+
+def _next_noise(world: World, row: Transitions, noise: Floats, over: Bools, fresh: Floats) -> Floats:
+    """Return the noise of the next step: fresh where an episode is over, otherwise what the world carries on."""
+    carry = getattr(world, "carry", None)
+    if carry is not None:
+        fresh = np.where(over[:, None], fresh, carry(row.state, row.action, noise, fresh))
+    return np.where(over[:, None], fresh, noise) if world.noise_per_episode else fresh
 
 
 def _by_environment(parts: list[Array]) -> Array:

@@ -20,7 +20,7 @@ from counterpoint.worlds.bounce import HALF_SIDE
 from counterpoint.worlds.pong_physics import HALF_X, HALF_Y, LIMIT, RADIUS, REST, SCALE, WALL
 
 Colour: TypeAlias = tuple[int, ...]  # red, green, blue and, perhaps, opacity
-Point: TypeAlias = tuple[float, float]  # x to the right, y up, in the world's own units
+XY: TypeAlias = tuple[float, float]  # x to the right, y up, in the world's own units
 Edge: TypeAlias = tuple[int, int]  # source and target; bodies first, then the action
 
 OVERSAMPLE = 3
@@ -31,7 +31,7 @@ GLOW = (255, 205, 60)
 AGENT, OPPONENT, BALL = COLOURS[0], COLOURS[3], (222, 120, 20)
 MARGIN = 0.1  # of paper around the canvas of the sprites
 STRIP = 0.45  # metres below the Pong court, for the action
-STICK: Point = (-1.9, -1.29)  # where the action of Pong is shown, a joystick seen from above
+STICK: XY = (-1.9, -1.29)  # where the action of Pong is shown, a joystick seen from above
 BALL_SIZE = 0.04  # metres; drawn a little larger than it is, to be seen
 
 
@@ -63,7 +63,7 @@ def draw_sprites(
     """
     sprites = _bodies(state, None)
     n = len(sprites)
-    nodes: list[Point] = [(float(x), float(y)) for x, y in sprites[:, :2]]
+    nodes: list[XY] = [(float(x), float(y)) for x, y in sprites[:, :2]]
     canvas = Canvas((-MARGIN, -MARGIN), (1 + MARGIN, 1 + MARGIN), size)
     canvas.box((0.5, 0.5), 0.5, 0.5, COURT, LINE)
     goals = np.zeros((0, 2)) if targets is None else np.asarray(targets, np.float64)
@@ -110,7 +110,7 @@ def draw_pong(
         (100, 160, 3)
     """
     agent, opponent, ball = (_bodies(state, 3) * SCALE + np.outer(REST, (1, 0, 0, 0))).tolist()
-    nodes: list[Point] = [(body[0], body[1]) for body in (agent, opponent, ball)]
+    nodes: list[XY] = [(body[0], body[1]) for body in (agent, opponent, ball)]
     side, top = float(LIMIT[2, 0]), WALL + RADIUS
     canvas = Canvas((-side - 0.1, -top - STRIP), (side + 0.1, top + 0.25), size)
     canvas.box((0, 0), side, top, COURT)
@@ -138,7 +138,7 @@ def draw_pong(
 class Canvas:
     """A sheet of paper in world coordinates, between a lower left and an upper right corner."""
 
-    def __init__(self, low: Point, high: Point, size: int) -> None:
+    def __init__(self, low: XY, high: XY, size: int) -> None:
         require_count("size", size, 16, "number of pixels")
         image, draw = _pillow()
         self.left, self.top = low[0], high[1]
@@ -153,47 +153,47 @@ class Canvas:
         return np.array(self.image.reduce(OVERSAMPLE), np.uint8)
 
     def box(
-        self, at: Point, half_x: float, half_y: float, fill: Colour, edge: Colour | None = None, round_by: float = 0.0
+        self, at: XY, half_x: float, half_y: float, fill: Colour, edge: Colour | None = None, round_by: float = 0.0
     ) -> None:
         """Draw a rectangle around a point."""
         x, y = self._at(at)
         corners = (x - half_x * self.scale, y - half_y * self.scale, x + half_x * self.scale, y + half_y * self.scale)
         self.pen.rounded_rectangle(corners, round_by * self.scale, fill, edge, round(1.3 * self.hair))
 
-    def disc(self, at: Point, radius: float, fill: Colour, edge: Colour | None = None) -> None:
+    def disc(self, at: XY, radius: float, fill: Colour, edge: Colour | None = None) -> None:
         """Draw a filled circle."""
         self.pen.circle(self._at(at), radius * self.scale, fill, edge, round(1.5 * self.hair))
 
-    def line(self, points: list[Point], colour: Colour, width: float) -> None:
+    def line(self, points: list[XY], colour: Colour, width: float) -> None:
         """Draw a line through points; its width is in units of the world."""
         self.pen.line([self._at(point) for point in points], colour, max(1, round(width * self.scale)), "curve")
 
-    def cross(self, at: Point, reach: float) -> None:
+    def cross(self, at: XY, reach: float) -> None:
         """Mark a point."""
         for sign in (-1, 1):
             ends = [(at[0] - reach, at[1] - sign * reach), (at[0] + reach, at[1] + sign * reach)]
             self.line(ends, INK, 2.2 * self.hair / self.scale)
 
-    def stick(self, at: Point, tilt: Point) -> None:
+    def stick(self, at: XY, tilt: XY) -> None:
         """Draw a joystick seen from above, tilted by an action."""
         self.disc(at, 0.16, COURT, LINE)
         tip = (at[0] + 0.11 * tilt[0], at[1] + 0.11 * tilt[1])
         self.line([at, tip], LINE, 0.03)
         self.disc(tip, 0.05, INK)
 
-    def velocity(self, at: Point, way: Point, colour: Colour) -> None:
+    def velocity(self, at: XY, way: XY, colour: Colour) -> None:
         """Draw a thin arrow from a point."""
         if math.hypot(*way) * self.scale > 3 * self.hair:
             self._arrow([at, (at[0] + way[0], at[1] + way[1])], colour, 1.5, 5.0)
 
-    def glow(self, nodes: list[Point], edges: list[Edge], radius: float) -> None:
+    def glow(self, nodes: list[XY], edges: list[Edge], radius: float) -> None:
         """Shade the places where bodies that are close act on each other."""
         for source, target in edges:
             if source < len(nodes) and math.dist(nodes[source], nodes[target]) < 2 * radius:
                 (a, b), (c, d) = nodes[source], nodes[target]
                 self.disc(((a + c) / 2, (b + d) / 2), radius, (*GLOW, 90))
 
-    def graph(self, nodes: list[Point], edges: list[Edge], rim: float, loop: float) -> None:
+    def graph(self, nodes: list[XY], edges: list[Edge], rim: float, loop: float) -> None:
         """Draw an arrow for each edge from a node that is there, up to ``rim`` from the middle of its target."""
         for source, target in edges:
             if source < len(nodes):
@@ -201,7 +201,7 @@ class Canvas:
                 self._arrow(way, (*COURT, 210), 5.5, 12.0)
                 self._arrow(way, INK, 2.4, 9.0)
 
-    def _arrow(self, way: list[Point], colour: Colour, width: float, head: float) -> None:
+    def _arrow(self, way: list[XY], colour: Colour, width: float, head: float) -> None:
         """Draw a line with a head at its end; width and head are in pixels of the default size."""
         *rest, (x, y) = [self._at(point) for point in way]
         along = next((p for p in reversed(rest) if math.dist(p, (x, y)) >= head * self.hair), rest[0])
@@ -212,11 +212,11 @@ class Canvas:
         wings = [(x - reach * math.cos(angle + a), y - reach * math.sin(angle + a)) for a in (-0.45, 0.45)]
         self.pen.polygon([(x, y), *wings], colour)
 
-    def _at(self, point: Point) -> Point:
+    def _at(self, point: XY) -> XY:
         return (point[0] - self.left) * self.scale, (self.top - point[1]) * self.scale
 
 
-def _path(start: Point, end: Point, rim: float, loop: float) -> list[Point]:
+def _path(start: XY, end: XY, rim: float, loop: float) -> list[XY]:
     """Return the way of an arrow: straight between distant nodes, and round in a loop between close ones.
 
     The loop bends to the left, so that the way back is another one.
@@ -246,7 +246,7 @@ def _bodies(state: Floats, count: int | None) -> Array:
     return array.astype(np.float64).reshape(-1, 4)
 
 
-def _pair(action: Floats) -> Point:
+def _pair(action: Floats) -> XY:
     array = np.asarray(action, np.float64)
     if array.shape != (2,) or not np.isfinite(array).all():
         raise ValueError(f"action: expected a pair of numbers, shape (2,), got {array.tolist()}.")

@@ -1,7 +1,7 @@
 """LeRobot datasets of version 3, states only: a folder of Parquet and JSON files.
 
-A row of the format is a frame: what was seen, the action that followed, and as ``next.reward``, ``next.done`` and
-``next.truncated`` what came of it. There is no last observation, so an episode of T frames gives T - 1 transitions.
+A row is a frame: an observation, the action that followed, and the outcome as ``next.reward``, ``next.done`` and
+``next.truncated``. The last observation is not stored, so an episode of T frames gives T - 1 transitions.
 
 Datasets that we write also have ``next.observation.state``, and every frame is a transition; LeRobot's policies ignore
 that feature. What else a recording holds is kept in features called ``counterpoint.*``, and its head in

@@ -10,11 +10,11 @@ import numpy as np
 
 from counterpoint.adapters.mujoco.access import Access, access
 from counterpoint.adapters.mujoco.bodies import Bodies, bodies
-from counterpoint.adapters.mujoco.columns import Columns, columns
+from counterpoint.adapters.mujoco.columns import ObservedColumns, columns
 from counterpoint.adapters.mujoco.contacts import words
 from counterpoint.adapters.mujoco.layout import Layout, layout
 from counterpoint.adapters.mujoco.packing import Packing, fingerprint, packing, parts
-from counterpoint.adapters.mujoco.probing import Trial, tried
+from counterpoint.adapters.mujoco.probing import Probe, tried
 from counterpoint.core.arrays import Bools, Floats, Ints, listed
 from counterpoint.core.factors import Factorization
 
@@ -29,8 +29,8 @@ class Anatomy:
     bodies: Bodies
     packing: Packing
     layout: Layout
-    columns: Columns
-    trial: Trial
+    columns: ObservedColumns
+    trial: Probe
 
     @cached_property
     def model(self) -> float:
@@ -119,7 +119,7 @@ class Anatomy:
         if hidden:
             raise ValueError(
                 f"noise: the data holds no hidden state, and the observation shows only {len(same) - hidden} of "
-                f"{len(same)} positions and velocities, so the simulator cannot be put back. Record with "
+                f"{len(same)} positions and velocities, so the simulator's state cannot be restored. Record with "
                 "counterpoint.adapters.mujoco.collect(env, policy, size, rng=rng)."
             )
         return entries, np.array([self.layout.column(int(each[0])) for each in same], np.int64)

@@ -7,14 +7,14 @@ import numpy as np
 
 from counterpoint.adapters.mujoco.bodies import Bodies
 from counterpoint.adapters.mujoco.layout import Layout, copies
-from counterpoint.adapters.mujoco.probing import Trial
+from counterpoint.adapters.mujoco.probing import Probe
 from counterpoint.core.arrays import Bools, Ints, listed
 
 SAME = 1e-9  # columns that agree this well in all trials are the same quantity
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class ObservedColumns:
     """The owners of the columns of a state."""
 
     of_group: tuple[Ints, ...]  # columns that show one group alone, for each group
@@ -31,7 +31,7 @@ class Relative(NamedTuple):
     group: int  # the group whose absolute value stands beside the observation
 
 
-def columns(bodies: Bodies, shape: Layout, trial: Trial) -> tuple[Layout, Columns]:
+def columns(bodies: Bodies, shape: Layout, trial: Probe) -> tuple[Layout, ObservedColumns]:
     """Find the owner of each column, and what has to stand beside the observation.
 
     Raises:
@@ -65,10 +65,10 @@ def columns(bodies: Bodies, shape: Layout, trial: Trial) -> tuple[Layout, Column
 def _placed(
     bodies: Bodies,
     shape: Layout,
-    trial: Trial,
+    trial: Probe,
     owner: Ints,
     mixed: tuple[list[tuple[int, int, int]], list[Relative]],
-) -> Columns:
+) -> ObservedColumns:
     """Translate raw columns into columns of the state, and give those beside the observation to their groups."""
     differences, relative = mixed
     seen, wanted, _ = shape.sizes
@@ -91,7 +91,7 @@ def _placed(
         table.append((column, seen + place, other))
     goal = np.arange(seen, seen + wanted) + shape.beside
     ordered = tuple(np.array(sorted(own), np.int64) for own in groups)
-    return Columns(ordered, goal, np.array(constant, np.int64), tuple(sorted(table)))
+    return ObservedColumns(ordered, goal, np.array(constant, np.int64), tuple(sorted(table)))
 
 
 def _translated(shape: Layout, *raws: int) -> tuple[int, int, int]:
@@ -99,7 +99,7 @@ def _translated(shape: Layout, *raws: int) -> tuple[int, int, int]:
     return one, two, three
 
 
-def _difference(trial: Trial, moves: Bools, owner: Ints, column: int) -> tuple[int, int] | None:
+def _difference(trial: Probe, moves: Bools, owner: Ints, column: int) -> tuple[int, int] | None:
     """Find two columns of single groups whose difference a mixed column is."""
     rows, groups = trial.rows(), np.flatnonzero(moves[:, column])
     if len(groups) != 2:
@@ -113,7 +113,7 @@ def _difference(trial: Trial, moves: Bools, owner: Ints, column: int) -> tuple[i
     return None
 
 
-def _half(trial: Trial, moves: Bools, owner: Ints, column: int) -> Relative | None:
+def _half(trial: Probe, moves: Bools, owner: Ints, column: int) -> Relative | None:
     """Find a column that is subtracted from something absolute, which is not shown, to give a mixed column."""
     groups = np.flatnonzero(moves[:, column]).tolist()
     if len(groups) != 2:
@@ -135,7 +135,7 @@ def _mixed(bodies: Bodies, moves: Bools, column: int) -> str:
     )
 
 
-def _require_constant(trial: Trial, raw: int) -> None:
+def _require_constant(trial: Probe, raw: int) -> None:
     if trial.changing[raw]:
         raise ValueError(
             f"env: column {raw} of the observation changes from step to step, but no position or velocity moves it. "

@@ -6,9 +6,10 @@ import numpy as np
 
 from counterpoint.adapters.mujoco.contacts import exactness
 from counterpoint.adapters.mujoco.rows import known_ties
-from counterpoint.adapters.mujoco.workers import Bench, Progress
+from counterpoint.adapters.mujoco.workers import Bench
 from counterpoint.core.arrays import Bools, Floats
 from counterpoint.core.factors import Factorization
+from counterpoint.progress import Progress
 
 CREEP = 1e-7  # a difference that rounding has made too large to be one
 
@@ -16,18 +17,18 @@ CREEP = 1e-7  # a difference that rounding has made too large to be one
 class Islands:
     """A mask: trees that shared a contact island in some substep influenced each other, and no others did.
 
-    Rows as they were recorded carry their islands with them. Swapped rows are put into the simulator and stepped,
-    which costs as much as simulating them.
+    Recorded rows carry their islands with them. Swapped rows are put into the simulator and stepped, which costs
+    as much as simulating them.
 
-    Islands say what acts on what, but rounding can creep from one to another: the solver decides for all of them
-    together where to start from. A tree near tipping can make something of it. So by default a swapped row whose trees
-    end up elsewhere than it says, although nothing touched them, counts as tied too.
+    Islands say what acts on what, but rounding errors can creep from one to another, because the solver chooses one
+    starting point for all of them. A tree that is about to tip can amplify them. So by default the mask also ties a
+    swapped row whose trees end up somewhere else than expected although nothing touched them.
 
     Args:
-        env: the environment, or a function that makes it. It is used up: reset it before you go on with it.
+        env: the environment, or a function that makes it. The mask changes its state: reset it before you use it again.
         factors: how columns split into factors, if not as `factorization` proposes.
-        strict: tie what ends up elsewhere than it should, by more than a tenth of a millionth, without a contact.
-        workers: processes; as many as there are processors by default. Few rows are done without any.
+        strict: also tie what ends up more than 1e-7 away from where it should, without a contact.
+        workers: processes; one per core by default. Few rows need none.
         progress: called with the number of rows simulated, for each call.
 
     Attributes:

@@ -67,7 +67,7 @@ class Packing:
         if not np.array_equal(whole[out], rest):
             entry = int(out[np.flatnonzero(whole[out] != rest)[0]])
             raise ValueError(
-                f"{_part_of(self.bodies.model, entry)}: the environment changes it, but did not while it was tried "
+                f"{_part_of(self.bodies.model, entry)}: the environment changes it now, but did not when it was tried "
                 "out, so it would not be recorded. Record everything: Recorder(env, everything=True)."
             )
         return whole[self.kept]

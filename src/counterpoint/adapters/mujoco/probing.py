@@ -22,7 +22,7 @@ SEEN = 1e-6  # a smaller difference after a step is rounding
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class Probe:
     """What was seen while an environment was tried out."""
 
     states: Floats  # (K, W) whole states along a few random steps, the first after a reset
@@ -38,7 +38,7 @@ class Trial:
         return np.concatenate([self.places[:, None], self.nudged], axis=1).reshape(-1, self.places.shape[1])
 
 
-def tried(env: Any, way: Access, bodies: Bodies, shape: Layout) -> Trial:
+def tried(env: Any, way: Access, bodies: Bodies, shape: Layout) -> Probe:
     """Try an environment out: a few random steps, and then one nudge at a time. Takes about a second.
 
     The environment's random numbers are put back; its episode is lost.
@@ -58,7 +58,7 @@ def tried(env: Any, way: Access, bodies: Bodies, shape: Layout) -> Trial:
     moved, reading = _steps(env, way, bodies, chosen, rng)
     env.reset()
     env.unwrapped.np_random = before
-    return Trial(
+    return Probe(
         states=np.array(states),
         places=np.array([place[0][0] for place in seen]),
         nudged=np.array([[raw for raw, _ in place[1:]] for place in seen]),

@@ -24,7 +24,7 @@ class Recorder(gymnasium.Wrapper[Any, Any, Any, Any]):
         env: an environment with a MuJoCo simulator.
         islands: also record who touched whom, so that `Islands` need not simulate recorded rows again.
         fresh: before every step, compute what follows from positions and velocities. Some environments read values
-            that are one substep old; nobody could put these back. Switch it off only to see how much it matters.
+            that lag one substep behind, and those cannot be restored. Switch it off only to see how much it matters.
         everything: record the whole integration state, also what looks as if it were always zero.
     """
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from counterpoint.adapters.mujoco.recording import collect
-from counterpoint.adapters.mujoco.workers import Bench, Progress
+from counterpoint.adapters.mujoco.workers import Bench
 from counterpoint.core.arrays import Bools, Floats
 from counterpoint.core.factors import Factorization
 from counterpoint.core.transitions import Transitions
+from counterpoint.progress import Progress
 
 ROUNDING = 1e-9  # columns that are computed from others may differ by this and still count as the same bits
 NEAR = 1e-6
@@ -37,14 +38,14 @@ class Replay:
 class Simulator:
     """Steps an environment from recorded or swapped rows; `audit` and `check_counterfactuals` take it as ``step``.
 
-    Before its first verdict it repeats real steps, and refuses to judge if these do not come out as recorded.
+    Before its first verdict it repeats real steps, and it refuses to judge if they do not come out as recorded.
 
     Args:
-        env: the environment, or a function that makes it. It is used up: reset it before you go on with it.
+        env: the environment, or a function that makes it. Its state changes: reset it before you use it again.
         real: real transitions to repeat first; without any, it plays some steps of its own.
         sample: how many real steps to repeat.
         at_least: share of them that must come out to the bit (within 1e-6, if there is no hidden state).
-        workers: processes; as many as there are processors by default. Few rows are done without any.
+        workers: processes; one per core by default. Few rows need none.
         progress: called with the number of rows done.
 
     Example:

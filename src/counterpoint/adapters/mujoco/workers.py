@@ -23,11 +23,10 @@ import numpy as np
 from counterpoint.adapters.mujoco.anatomy import Anatomy, anatomy
 from counterpoint.adapters.mujoco.rows import Ended, Stepper, packing_of
 from counterpoint.core.arrays import Floats
+from counterpoint.progress import Progress
 
 FEW = 400  # rows that are not worth the start of a process
 CHUNK = 100  # rows in a job
-
-Progress = Callable[[int], object]
 
 
 class Bench:

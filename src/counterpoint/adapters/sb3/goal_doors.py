@@ -51,7 +51,7 @@ class FutureActual:
 
 
 class RewardsHere:
-    """Stands in for the environments where Stable-Baselines3 asks them for rewards: computes them in this process."""
+    """Answers for the environments when Stable-Baselines3 asks for rewards; computes them in this process."""
 
     def __init__(self, env: Any) -> None:
         self.compute_reward = _reward_function(env)
@@ -92,8 +92,8 @@ def _reward_function(env: Any) -> Callable[..., Any]:
         return one.get_wrapper_attr("compute_reward")  # type: ignore[no-any-return]
     except AttributeError:
         raise TypeError(
-            "env: it has no compute_reward(achieved_goal, desired_goal, info), so new goals cannot be given rewards. "
-            "For an environment without goals use CodaReplayBuffer."
+            "env: it has no compute_reward(achieved_goal, desired_goal, info), so rows with new goals cannot be "
+            "rewarded. For an environment without goals use CodaReplayBuffer."
         ) from None
 
 
@@ -132,7 +132,7 @@ def require_factors(factors: Factorization, space: Any, action_width: int) -> No
 
 
 @dataclass(frozen=True)
-class Columns:
+class AchievedColumns:
     """Achieved goals that are columns of the observation."""
 
     which: tuple[int, ...]
@@ -142,7 +142,7 @@ class Columns:
         return observation[:, list(self.which)]
 
 
-def achieved_columns(observation: Floats, achieved: Floats) -> Columns:
+def achieved_columns(observation: Floats, achieved: Floats) -> AchievedColumns:
     """Find the columns of observations (B, O) that achieved goals (B, G) copy; return them."""
     found: list[int] = []
     for column in achieved.T:
@@ -154,7 +154,7 @@ def achieved_columns(observation: Floats, achieved: Floats) -> Columns:
                 "Give achieved=function, observation (B, O) -> achieved goal (B, G)."
             )
         found.append(int(same[0]))
-    return Columns(tuple(found))
+    return AchievedColumns(tuple(found))
 
 
 def require_achieved(achieved: AchievedFn, observation: Floats, recorded: Floats) -> None:

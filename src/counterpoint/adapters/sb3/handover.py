@@ -24,7 +24,7 @@ def to_sb3_buffer(
     No row counts as a timeout: each has its own next state, so the agent bootstraps wherever it is not terminal.
 
     Args:
-        data: transitions, counterfactuals, or what `counterpoint.files.read` gave.
+        data: transitions, counterfactuals, or what `counterpoint.files.read` returned.
         observation_space: the environment's, a flat ``Box``.
         action_space: the environment's.
         size: how many rows the buffer has room for; as many as the data has by default.

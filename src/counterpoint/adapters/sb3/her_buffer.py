@@ -8,7 +8,6 @@ A goal is a factor that stays as it is, so giving a row another goal is itself a
 swapping the goal alone. That is why counterfactuals need no goals until they are used.
 """
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,13 +17,14 @@ from stable_baselines3 import HerReplayBuffer
 from stable_baselines3.common.type_aliases import DictReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
-from counterpoint.adapters.sb3 import doors, goal_doors, storage
+from counterpoint.adapters.sb3 import doors, goal_doors
 from counterpoint.adapters.sb3.goal_doors import AchievedFn, FutureActual, RewardsHere
+from counterpoint.adapters.sb3.halves import TwoHalves
 from counterpoint.core.arrays import Array, Floats, Ints
 from counterpoint.core.augment import Augmenter
 from counterpoint.core.transitions import Transitions
 from counterpoint.goals import ACHIEVED, DESIRED, OBSERVATION
-from counterpoint.replay import CounterfactualRows, Mixing, Rollouts
+from counterpoint.replay import Mixing, Rollouts
 from counterpoint.replay.rows import MakesRows
 
 ROWS = ("actions", "rewards", "dones", "timeouts", "ep_start", "ep_length")
@@ -32,7 +32,7 @@ LOOKED_AT = 20_000  # rows in which to look for the columns of the achieved goal
 PAPER = Mixing(every=250, capacity=3_000_000, max_fraction=0.75, sources=20_000)
 
 
-class CodaHerReplayBuffer(HerReplayBuffer):
+class CodaHerReplayBuffer(TwoHalves, HerReplayBuffer):
     """Hindsight experience replay with counterfactual rows (paper, section 5, goal-conditioned RL).
 
     Give it to an off-policy agent as ``replay_buffer_class``, and the keywords as ``replay_buffer_kwargs``.
@@ -52,8 +52,6 @@ class CodaHerReplayBuffer(HerReplayBuffer):
     Attributes:
         counterfactual: the counterfactual rows, without goals, and figures about them.
     """
-
-    counterfactual: CounterfactualRows
 
     def __init__(
         self,
@@ -76,30 +74,17 @@ class CodaHerReplayBuffer(HerReplayBuffer):
             given |= {"goal_selection_strategy": "future", "n_sampled_goal": self.strategy.goals}
         given["env"] = RewardsHere(given["env"])
         super().__init__(buffer_size, observation_space, action_space, **given)
-        self.scale = doors.action_scale(action_space, self.actions.dtype)
-        self.counterfactual = doors.counterfactual_rows(augmenter, mixing, self.scale)
+        self._begin(augmenter, mixing, noise_key, observation_space[OBSERVATION].dtype)
         if isinstance(augmenter, Augmenter):
             goal_doors.require_factors(augmenter.factors, observation_space, self.action_dim)
-        self.achieved = achieved if achieved is None or callable(achieved) else goal_doors.Columns(tuple(achieved))
-        self.noise_key, room = noise_key, (self.buffer_size, self.n_envs)
-        self.noise = doors.empty_noise(augmenter, noise_key, room, observation_space[OBSERVATION].dtype)
+        self.achieved = (
+            achieved if achieved is None or callable(achieved) else goal_doors.AchievedColumns(tuple(achieved))
+        )
         self._last_rewards: Floats = np.zeros(0)
 
     def set_env(self, env: Any) -> None:
         """Take rewards from these environments, after loading a pickled buffer."""
         super().set_env(RewardsHere(env))  # type: ignore[arg-type]
-
-    def add(
-        self, obs: Any, next_obs: Any, action: Array, reward: Array, done: Array, infos: list[dict[str, Any]]
-    ) -> None:
-        """Add one real transition per environment, and make counterfactuals if it is time."""
-        rows = self.counterfactual
-        doors.require_terminal_fn(rows.augmenter, done, infos, timeouts=self.handle_timeout_termination)
-        if self.noise is not None and self.noise_key is not None:
-            self.noise[self.pos] = doors.noise_of(infos, self.noise_key)
-        super().add(obs, next_obs, action, reward, done, infos)
-        with goal_doors.about_goals(self.obs_shape[OBSERVATION][0]):
-            rows.grow(self.n_envs, lambda: int(np.count_nonzero(self.ep_length)), self._sources)
 
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> DictReplayBufferSamples:  # type: ignore[override]
         """Draw a batch of real rows with hindsight, then counterfactual ones with random goals."""
@@ -130,10 +115,6 @@ class CodaHerReplayBuffer(HerReplayBuffer):
             noise=None if self.noise is None else self.noise[at],
         )
 
-    def counterfactual_transitions(self) -> Transitions:
-        """Return a copy of all counterfactual rows, oldest first: observations without goals, and no rewards."""
-        return self.counterfactual.ring.transitions()
-
     def counterfactual_rewards(self, most: int) -> Floats:
         """Return the rewards of up to so many counterfactual rows of the last batch, for the log."""
         return self._last_rewards[:most]
@@ -142,30 +123,22 @@ class CodaHerReplayBuffer(HerReplayBuffer):
         """Forget all rows, real and counterfactual; seed and settings stay."""
         super().reset()
         self.ep_length[:], self._current_ep_start[:] = 0, 0
-        self.counterfactual = self.counterfactual.emptied()
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all rows and the state of the generator to an ``.npz`` file, complete or not at all, no pickle."""
-        places = [self.pos, *self._current_ep_start.tolist()]
-        storage.save(path, self._stored(), places, self.counterfactual, size=self.size())
+    def _grow(self) -> None:
+        with goal_doors.about_goals(self.obs_shape[OBSERVATION][0]):
+            self.counterfactual.grow(self.n_envs, lambda: int(np.count_nonzero(self.ep_length)), self._sources)
 
-    def load(self, path: str | os.PathLike[str]) -> None:
-        """Read what ``save`` wrote into this buffer, which must have the same spaces, sizes and settings.
-
-        Raises:
-            FileProblem: if the file is damaged or another buffer's; this one stays as it was.
-        """
-        rows = self.counterfactual.emptied()
-        filled, (self.pos, *starts) = storage.load(path, self._stored(), rows, count=1 + self.n_envs)
-        self.ep_length[filled:], self._current_ep_start[:] = 0, starts
-        self.full, self.counterfactual = filled == self.buffer_size, rows
-
-    def _stored(self) -> dict[str, Array]:
-        """Return the arrays of the real half by name."""
+    def _real(self) -> dict[str, Array]:
         arrays = {name: getattr(self, name) for name in ROWS}
         arrays |= {f"now_{key}": array for key, array in self.observations.items()}
-        arrays |= {f"next_{key}": array for key, array in self.next_observations.items()}
-        return arrays if self.noise is None else {**arrays, "noise": self.noise}
+        return arrays | {f"next_{key}": array for key, array in self.next_observations.items()}
+
+    def _places(self) -> list[int]:
+        return [self.pos, *self._current_ep_start.tolist()]
+
+    def _continue(self, filled: int, places: list[int]) -> None:
+        super()._continue(filled, places)
+        self.ep_length[filled:], self._current_ep_start[:] = 0, places[1:]
 
     def _sources(self, which: Ints | slice) -> Transitions:
         """Return some rows of finished episodes, after a look at what they achieve."""

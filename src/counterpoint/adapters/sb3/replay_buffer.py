@@ -31,27 +31,26 @@ Example:
     2
 """
 
-import os
 from typing import Any
 
 import numpy as np
 import torch
 from gymnasium import spaces
-from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
-from counterpoint.adapters.sb3 import doors, storage
+from counterpoint.adapters.sb3 import doors
+from counterpoint.adapters.sb3.halves import TwoHalves
 from counterpoint.core.arrays import Array, Floats, Ints
 from counterpoint.core.augment import Augmenter
 from counterpoint.core.transitions import Transitions
-from counterpoint.replay import CounterfactualRows, Mixing, Rollouts
+from counterpoint.replay import Mixing, Rollouts
 from counterpoint.replay.rows import MakesRows
 
 STORED = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
 
 
-class CodaReplayBuffer(ReplayBuffer):
+class CodaReplayBuffer(TwoHalves):
     """A replay buffer that adds counterfactuals of what it holds (paper, section 4.1).
 
     Args:
@@ -66,8 +65,6 @@ class CodaReplayBuffer(ReplayBuffer):
     Attributes:
         counterfactual: the counterfactual rows and figures about them.
     """
-
-    counterfactual: CounterfactualRows
 
     def __init__(
         self,
@@ -94,24 +91,9 @@ class CodaReplayBuffer(ReplayBuffer):
             )
         doors.require_action_space(action_space)
         super().__init__(buffer_size, observation_space, action_space, **given)
-        self.scale = doors.action_scale(action_space, self.actions.dtype)
-        self.counterfactual = doors.counterfactual_rows(augmenter, mixing, self.scale)
+        self._begin(augmenter, mixing, noise_key, observation_space.dtype)
         if isinstance(augmenter, Augmenter):
             augmenter.factors.require_widths(self.observations.shape[-1], self.action_dim)
-        self.noise_key = noise_key
-        room = (self.buffer_size, self.n_envs)
-        self.noise = doors.empty_noise(augmenter, noise_key, room, observation_space.dtype)
-
-    def add(
-        self, obs: Array, next_obs: Array, action: Array, reward: Array, done: Array, infos: list[dict[str, Any]]
-    ) -> None:
-        """Add one real transition per environment, and make counterfactuals if it is time."""
-        rows = self.counterfactual
-        doors.require_terminal_fn(rows.augmenter, done, infos, timeouts=self.handle_timeout_termination)
-        if self.noise is not None and self.noise_key is not None:
-            self.noise[self.pos] = doors.noise_of(infos, self.noise_key)
-        super().add(obs, next_obs, action, reward, done, infos)
-        rows.grow(self.n_envs, lambda: self.size() * self.n_envs, lambda which: self.real_transitions()[which])
 
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> ReplayBufferSamples:
         """Draw a batch of real rows, then counterfactual ones, normalised like real ones."""
@@ -148,36 +130,15 @@ class CodaReplayBuffer(ReplayBuffer):
             noise=None if self.noise is None else flat(self.noise),
         )
 
-    def counterfactual_transitions(self) -> Transitions:
-        """Return a copy of all counterfactual rows, oldest first, with actions as the environment would get them."""
-        return self.counterfactual.ring.transitions()
-
     def counterfactual_rewards(self, most: int) -> Floats:
         """Return the rewards of up to so many counterfactual rows, evenly spaced, for the log."""
         ring = self.counterfactual.ring
         which: Ints = np.linspace(0, len(ring) - 1, min(len(ring), most)).astype(np.int64)
         return ring.take(which).reward if len(which) else np.zeros(0)
 
-    def reset(self) -> None:
-        """Forget all rows, real and counterfactual; seed and settings stay."""
-        super().reset()
-        self.counterfactual = self.counterfactual.emptied()
+    def _grow(self) -> None:
+        rows = self.counterfactual
+        rows.grow(self.n_envs, lambda: self.size() * self.n_envs, lambda which: self.real_transitions()[which])
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all rows and the state of the generator to an ``.npz`` file, complete or not at all, no pickle."""
-        storage.save(path, self._stored(), [self.pos], self.counterfactual, size=self.size())
-
-    def load(self, path: str | os.PathLike[str]) -> None:
-        """Read what ``save`` wrote into this buffer, which must have the same spaces, sizes and settings.
-
-        Raises:
-            FileProblem: if the file is damaged or another buffer's; this one stays as it was.
-        """
-        rows = self.counterfactual.emptied()
-        filled, (self.pos,) = storage.load(path, self._stored(), rows)
-        self.full, self.counterfactual = filled == self.buffer_size, rows
-
-    def _stored(self) -> dict[str, Array]:
-        """Return the arrays of the real half by name."""
-        arrays = {name: getattr(self, name) for name in STORED}
-        return arrays if self.noise is None else {**arrays, "noise": self.noise}
+    def _real(self) -> dict[str, Array]:
+        return {name: getattr(self, name) for name in STORED}

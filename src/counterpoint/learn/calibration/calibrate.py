@@ -23,10 +23,10 @@ from counterpoint.learn.calibration.witness import Witness
 from counterpoint.learn.estimators.estimator import Estimator
 from counterpoint.learn.training.fitting import split
 from counterpoint.learn.training.inputs import require_training_data
-from counterpoint.learn.training.progress import progress_bar
 from counterpoint.masks import Constant, Supported
 from counterpoint.masks.pairs import kinds_of_tau
 from counterpoint.metrics import Estimate
+from counterpoint.progress import ProgressBar
 
 FEWEST_ROWS = 2000  # transitions; fewer hold too few interactions to count
 _PAIRS = 4000  # pairs of transitions that each threshold is tried on
@@ -104,18 +104,17 @@ def judge(
     progress: bool = False,
 ) -> Calibration:
     """Judge a mask, or an estimator at its best threshold, by what a witness has seen."""
-    with progress_bar("calibrate", 1 + len(DENSITIES) + BISECTIONS, "threshold", shown=progress) as bar:
+    with ProgressBar("calibrate", 1 + len(DENSITIES) + BISECTIONS, "thresholds at most", shown=progress) as bar:
         trial = _prepare(asked, witness, support, rng)
-        bar.update()
+        bar.advance()
 
         def attempt(tau: Tau) -> Point:
-            bar.update()
+            bar.advance()
             return _point(trial, tau)
 
         curve = search(trial, _AIM * target, attempt)
         chosen = curve[best(curve, _AIM * target, LEAST_YIELD)]
         taus = _of_kinds(trial, chosen, _AIM * target)
-        bar.update(max(0, bar.total - bar.n))
     found = _judged(trial, chosen[0], target, curve)
     return found if taus is None else replace(found, by_kind=_judged(trial, taus, target, ()))
 

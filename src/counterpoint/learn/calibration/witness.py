@@ -18,7 +18,7 @@ from counterpoint.core.factors import Factorization
 from counterpoint.core.transitions import Transitions
 from counterpoint.learn.calibration.counting import Counts, Finding, Loudness, found
 from counterpoint.learn.calibration.own_course import SURPRISING, OwnCourses, totals
-from counterpoint.masks.pairs import Kind, Pairs, beside
+from counterpoint.masks.pairs import FactorPairs, Kind, beside
 from counterpoint.masks.regions import Regions
 
 _CLIP = 4.0  # units; what is beyond counts as a surprise, not as more
@@ -45,7 +45,7 @@ class Witness:
     """What the witness has seen of some transitions."""
 
     alone: OwnCourses
-    pairs: Pairs
+    pairs: FactorPairs
     judged: Transitions
     known: Bools  # (T, n) where a factor can be judged
     groups: Ints  # (T,) the episodes
@@ -65,7 +65,7 @@ class Witness:
             factors: how columns split into factors.
             rng: source of randomness.
         """
-        alone, pairs = OwnCourses.fit(learn, factors, rng), Pairs(factors)
+        alone, pairs = OwnCourses.fit(learn, factors, rng), FactorPairs(factors)
         before, after = alone.residuals(learn), alone.residuals(judge)
         kinds = [_judgeable(kind, alone) for kind in pairs.kinds]
         ready = alone.judged(learn)
@@ -210,7 +210,7 @@ def _judgeable(kind: Kind, alone: OwnCourses) -> Kind:
 
 def _testimony(
     kind: Kind,
-    pairs: Pairs,
+    pairs: FactorPairs,
     halves: tuple[Transitions, Transitions],
     residuals: list[Floats],
     rng: np.random.Generator,

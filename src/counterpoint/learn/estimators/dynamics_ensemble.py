@@ -73,7 +73,7 @@ class DynamicsEnsemble(Learner):
     def build(self, factors: Factorization, scaling: Scaling) -> nn.Module:  # noqa: ARG002, D102
         if factors.derived:
             raise ValueError(
-                f"factors: state columns {factors.derived} are derived, and no model should predict these. "
+                f"factors: state columns {factors.derived} are derived, so a model should not predict them. "
                 "Fit without them, and compute them from the prediction."
             )
         inputs = factors.state_width + factors.action_width

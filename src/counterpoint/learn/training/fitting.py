@@ -23,8 +23,8 @@ from torch import Tensor, nn
 from counterpoint.core.arrays import Ints
 from counterpoint.core.require import require_count
 from counterpoint.core.transitions import Transitions
-from counterpoint.learn.training.progress import progress_bar
 from counterpoint.learn.training.scaling import Rows
+from counterpoint.progress import ProgressBar
 
 AnyRows = TypeVar("AnyRows", bound=Rows)
 LossFn: TypeAlias = Callable[[AnyRows, torch.Generator], Tensor]  # the mean loss of a batch, a scalar
@@ -160,12 +160,11 @@ class _Run:
     def _epochs(self) -> Iterator[int]:
         """Count epochs, and show how far it is."""
         total = self.task.training.epochs
-        with progress_bar(self.task.name, total, "epoch", shown=self.task.progress) as bar:
+        with ProgressBar(self.task.name, total, "epochs at most", shown=self.task.progress) as bar:
             for epoch in range(total):
                 yield epoch
                 train, validation = self.losses
-                bar.set_postfix_str(f"loss {train[-1]:.4g}, validation {validation[-1]:.4g}", refresh=False)
-                bar.update()
+                bar.advance(f"loss {train[-1]:.4g}, validation {validation[-1]:.4g}")
 
     def _train_epoch(self) -> float:
         self.network.train()

@@ -54,7 +54,7 @@ def _require_variety(space: str, values: Array, owner: Ints, factors: Factorizat
     if stuck:
         named = [f"column {c} of factor {factors.names[owner[c]]!r} (always {values[0, c]:g})" for c in stuck]
         raise ValueError(
-            f"{space}: {listed(named)} is constant in the training data, so nothing can be learned of what depends "
-            "on it. Collect data in which it varies, leave it out of the factors, or say allow_constant=True and "
+            f"{space}: {listed(named)} is constant in the training data, so nothing can be learned about what depends "
+            "on it. Collect data in which it varies, leave it out of the factors, or pass allow_constant=True and "
             "treat the scores of its edges as unknown."
         )

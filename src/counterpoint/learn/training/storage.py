@@ -119,7 +119,7 @@ def _record(found: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Record:
     widths = [factors.state_width, factors.action_width, factors.state_width, factors.state_width]
     scaling = Scaling(**{name: _moments(moments) for name, moments in found["scaling"].items()})
     if [len(getattr(scaling, part.name).mean) for part in fields(Scaling)] != widths:
-        raise ValueError("the scaling has other columns than the factors")
+        raise ValueError("the scaling and the factors have different columns")
     history = History(**{"seconds": 0.0, **_with_tuples(found["history"])})
     settings = _with_tuples(found["settings"])
     large = [name for name, value in settings.items() if isinstance(value, int) and abs(value) > MOST]

@@ -90,12 +90,12 @@ class Zoo:
 
     @property
     def drawn(self) -> tuple[str, ...]:
-        """The kinds of influence that this very world has."""
+        """The kinds of influence in this world."""
         return self.blueprint.kinds
 
     @property
     def policy(self) -> Policy:
-        """The behaviour that belongs to this world, from random to skilful to hardly ever touching anything."""
+        """The policy that belongs to this world: random, skilful, or one that hardly ever touches anything."""
         return self.blueprint.behaviour
 
     @property
