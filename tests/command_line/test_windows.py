@@ -113,6 +113,7 @@ def test_every_format_takes_windows_at_once(out, words, data, capsys, monkeypatc
     code, said, err = run(capsys, "audit", whole, "--world", "sprites", "--setting", "noise_std=0.0")
     assert code == 0, err
     assert "100.00% of 60 windows of 5 rows confirmed" in said
+    assert "windows         60 of 5 rows, each an episode" in run(capsys, "inspect", whole)[1]
 
 
 def test_chunks_do_not_cut_episodes(data, capsys, monkeypatch):

@@ -3,6 +3,7 @@
 import argparse
 import ast
 import importlib
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from counterpoint.core.transitions import Transitions
 from counterpoint.description import Description, read_description
 from counterpoint.files import Scan, sample, scan
 from counterpoint.files.jobs import place_of
-from counterpoint.user_code import load
+from counterpoint.user_code import code_of, find, load
 
 WORLDS = {  # name -> class in counterpoint.worlds, imported when asked for
     "sprites": "Sprites",
@@ -117,8 +118,19 @@ def inputs(source: Scan, description: Description | None = None) -> dict[str, Pa
     if description is not None:
         found["the description"] = description.path
         found |= {f"the file of [{section}]": path for section, path in description.files.items()}
-        places = {section: place.path for section, place in description.functions.items()}
-        found |= {f"the code of [{section}]": path for section, path in places.items() if path is not None}
+        for section, place in description.functions.items():
+            found |= code_of(f"[{section}]", place)
+    return found
+
+
+def simulator_code(given: argparse.Namespace) -> dict[str, Path]:
+    """Return the files of the functions that ``--simulator`` and ``--environment`` name, by what they are."""
+    named = {"--simulator": given.simulator, "--environment": given.environment}
+    local = {option: text for option, text in named.items() if text is not None and ":" in text}
+    found: dict[str, Path] = {}
+    for option, text in local.items():
+        with suppress(ValueError):  # said when it is loaded
+            found |= code_of(option, find(text, Path.cwd()))
     return found
 
 

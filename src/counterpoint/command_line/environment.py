@@ -8,8 +8,9 @@ from typing import Any
 
 from counterpoint.command_line.proposal import proposal
 from counterpoint.files import Scan
-from counterpoint.files.output import output
-from counterpoint.user_code import load
+from counterpoint.files.apart import require_apart
+from counterpoint.files.output import output, require_free
+from counterpoint.user_code import code_of, find, load
 
 REAL = 500  # rows of a file that are repeated before a verdict
 MODULE = '''"""What {toml} refers to; written by: counterpoint inspect --environment {environment}"""
@@ -87,11 +88,13 @@ def judge_by(step: Any, source: Scan) -> None:
 def inspect(given: argparse.Namespace) -> int:
     """Show how an environment comes apart, and propose a description of its recordings."""
     make = maker(given.environment, dict(given.setting))
+    module = Path(given.propose).stem.replace("-", "_") + "_environment" if given.propose else "environment"
+    if given.propose is not None:
+        _require_room(given, Path(given.propose), Path(given.propose).with_name(f"{module}.py"))
     adapter = importlib.import_module("counterpoint.adapters.mujoco")
     env = make()
     inside, factors = adapter.anatomy(env), adapter.factorization(env)
     print("\n".join(_about(given.environment, adapter.Islands(env), inside, factors)))
-    module = Path(given.propose).stem.replace("-", "_") + "_environment" if given.propose else "environment"
     text = proposal(factors.state_width, factors.action_width, factors, module=module, rewarded=_rewarded(env, inside))
     if given.propose is None:
         print(f"\nproposed description (--propose FILE writes it):\n\n{text}", end="")
@@ -102,6 +105,14 @@ def inspect(given: argparse.Namespace) -> int:
             file.write(content.encode())
     print(f"\nproposed description: {given.propose}, with its functions in {beside}")
     return 0
+
+
+def _require_room(given: argparse.Namespace, toml: Path, module: Path) -> None:
+    """Raise unless both outputs may be written, and neither is the code of the environment."""
+    code = code_of("--environment", find(given.environment, Path.cwd())) if ":" in given.environment else {}
+    require_apart({"the proposal": toml, "its module": module}, code)
+    for path in (toml, module):
+        require_free(path, force=given.force)
 
 
 def _about(environment: str, mask: Any, inside: Any, factors: Any) -> list[str]:

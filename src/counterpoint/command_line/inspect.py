@@ -19,6 +19,7 @@ from counterpoint.core.factors import Factorization
 from counterpoint.files import Scan
 from counterpoint.files.apart import require_apart
 from counterpoint.files.contents import Contents, contents
+from counterpoint.files.notes import noted_window
 from counterpoint.files.output import output
 from counterpoint.progress import ProgressBar
 
@@ -76,7 +77,10 @@ def _about(source: Scan, found: Contents) -> list[str]:
         "NaN": f"{found.bad:,} values are NaN or infinite; repair or remove those rows" if found.bad else "none",
     }
     if found.made:
+        window = noted_window(source.head)
         rows["counterfactuals"] = f"{found.made:,}, made from {source.head.source or 'an unknown file'}"
+        if window > 1:
+            rows["windows"] = f"{found.made // window:,} of {window} rows, each an episode"
     if source.head.notes.get("dropped"):
         rows["left out"] = f"{source.head.notes['dropped']:,} rows whose next state was not recorded"
     for name, members in source.head.filters.items():

@@ -33,7 +33,8 @@ def run(given: argparse.Namespace) -> int:
     require_free(Path(given.out), force=given.force)
     source = arguments.opened(given)
     description = arguments.described(given.description, source)
-    require_apart({"the report": Path(given.out)}, arguments.inputs(source, description))
+    read = {**arguments.inputs(source, description), **arguments.simulator_code(given)}
+    require_apart({"the report": Path(given.out)}, read)
     step, draw = arguments.step_of(given), drawing(given.world)
     announce(f"report: {source.rows:,} rows")
     augmenter = description.augmenter()
@@ -44,8 +45,11 @@ def run(given: argparse.Namespace) -> int:
 
 def drawing(world: str | None) -> Any:
     """Return the function that draws transitions of a world, if there is one."""
-    name = {"sprites": "draw_sprites", "pong": "draw_pong"}.get(world or "")
+    name = {"sprites": "draw_sprites", "pong": "draw_pong", "two-arms": "draw_two_arms"}.get(world or "")
     if name is None:
         return None
-    picture = getattr(importlib.import_module("counterpoint.worlds.draw"), name)
+    pictures: Any = importlib.import_module("counterpoint.worlds.draw")
+    if world == "two-arms":
+        pictures = importlib.import_module("counterpoint.worlds.draw_arms")
+    picture = getattr(pictures, name)
     return lambda state, action, mask: picture(state, action=action, mask=mask)

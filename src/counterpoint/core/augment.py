@@ -45,7 +45,7 @@ class Augmenter:
         samples_per_pair: how many different counterfactuals to try for each pair, at the most.
         policy: which unions of components are swapped: ``Uniform()`` as in the paper, or ``Sparse()``.
         pairing: ``"uniform"`` pairs, as in the paper, or only ``"sharing"`` pairs that have an
-            independent component in common.
+            independent component in common (one that moves, if there are such pairs).
         derive: ``state -> (B, derived)``, recomputes the derived columns of the factorisation.
         window: how many consecutive rows of an episode are recombined together. What is swapped is then
             swapped at every step, each counterfactual is a window of so many rows, numbered as an episode
@@ -222,7 +222,11 @@ class Augmenter:
         context = self.factors.nodes(*self.factors.context)
         sources.need()
         labels = sources.overlaid(np.arange(len(sources.windows)))
-        return sources, sharing(groups, labels, context, pair_key, own), union_key
+        aside = context | static if self.static_share < 1 else context
+        pairs = sharing(groups, labels, aside, pair_key, own)
+        if not pairs.total:  # nothing that moves can be exchanged
+            pairs = sharing(groups, labels, context, pair_key, own)
+        return sources, pairs, union_key
 
     def _finished(self, rows: Transitions, data: Transitions, before: int) -> Transitions:
         """Relabel rows; those of windows become episodes, numbered beyond the real ones and those made before."""

@@ -14,6 +14,7 @@ from counterpoint.core.positions import Position, require_positions
 OwnedColumns: TypeAlias = Mapping[str, tuple[int, ...]]
 
 BASE_ONLY = -1  # the owner of a column that belongs to no factor
+MOST_COLUMNS = 2**20  # of a state; a file that claims more is not believed
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,10 @@ def outcome(mask: Mask | None, exercise: Exercise) -> Outcome:
 
 def learned_mask(log: Transitions, held: Transitions, epochs: int, rng: np.random.Generator) -> tuple[Threshold, str]:
     """Fit a mask without labels; also return what `calibrate` says of it, by other transitions and without labels."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # agents learn meanwhile: a second thread would wait for its turn at every step
     mask = Threshold(ResidualAttribution(epochs=epochs).fit(log, WORLD.factors, rng=rng), TAU)
+    torch.set_num_threads(threads)
     return mask, _opinion(calibrate(mask, held, WORLD.factors, rng=rng))
 
 

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
+from counterpoint.core.factors import MOST_COLUMNS
 from counterpoint.user_code import FunctionPlace, find, load
 
 MOST_BYTES = 2**20  # of a description
-MOST_COLUMNS = 2**20  # of a state; no file holds more
 
 
 class DescriptionError(ValueError):

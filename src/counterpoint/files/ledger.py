@@ -7,7 +7,6 @@ behind it are removed, and the job makes their rows again.
 """
 
 import hashlib
-import shutil
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import astuple
@@ -77,7 +76,7 @@ class JobLedger(JobFolder):
         """Remove the folder of a job that is done or has not got anywhere; keep the entries of any other."""
         with self._stack:
             if kind is None or not any(self.folder.glob("*.npz")):
-                shutil.rmtree(self.folder, ignore_errors=True)
+                self.remove()
 
     def _place(self, chunk: int) -> Path:
         return self.folder / f"{chunk:06d}-{self._next.get(chunk, 0):06d}.npz"

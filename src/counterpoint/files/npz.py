@@ -20,6 +20,7 @@ from counterpoint.files.foreign import foreign
 from counterpoint.files.header import KEY, head_from_json, head_to_json
 from counterpoint.files.output import Output
 from counterpoint.files.recording import NAMES, Columns, FileProblem, Head, Recording, joined
+from counterpoint.files.regular import require_regular
 from counterpoint.files.scanning import Scan
 
 
@@ -48,6 +49,7 @@ def sink(file: Output, _: Recording, head: Callable[[], Head]) -> Iterator[Calla
 
 def read_arrays(path: Path) -> Columns:
     """Read every array of an ``.npz`` file, none of which may be larger than what the file holds."""
+    require_regular(path)
     with foreign(), zipfile.ZipFile(path) as archive:
         members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
         require_memory(sum(member.file_size for member in members))

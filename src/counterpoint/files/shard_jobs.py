@@ -221,7 +221,7 @@ def _opened(job: ShardJob, *, resume: bool, force: bool) -> Iterator[_ShardFolde
             for late in job.folder.glob(f".*{PARTIAL}"):
                 late.unlink(missing_ok=True)
             if job.folder.is_dir() and not any(job.folder.glob(f"*{ENTRY}")) and not (job.folder / MANIFEST).exists():
-                shutil.rmtree(job.folder, ignore_errors=True)
+                folder.remove()
 
 
 def _complete(job: ShardJob, out: Path, *, resume: bool, force: bool) -> list[Shard] | None:

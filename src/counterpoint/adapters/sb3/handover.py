@@ -21,7 +21,8 @@ def to_sb3_buffer(
     """Return a replay buffer that holds the transitions, for ``agent.replay_buffer``.
 
     Stable-Baselines3 keeps actions scaled to [-1, 1] by the bounds of the action space, and so does this buffer.
-    No row counts as a timeout: each has its own next state, so the agent bootstraps wherever it is not terminal.
+    Its rows form no episodes: each has its own next state and none counts as a timeout, so the agent bootstraps
+    wherever a row is not terminal. For sequences, use `to_d3rlpy`, `to_torchrl` or a file.
 
     Args:
         data: transitions, counterfactuals, or what `counterpoint.files.read` returned.
