@@ -53,7 +53,11 @@ def claims(found: list[rows.Row]) -> str:
         ["of these the truth is above 2%", "at most 2%", _share([row["truth"] > 2 * TARGET for row in fine])],
         ["the worst of these", "at most 5%", "–" if np.isnan(worst) else f"{worst:.1%}"],
         ["good masks that are called fine", "70%", useful],
-        ["the same, or fine with Supported", "", _share([row.get("fine_if_supported", row["fine"]) for row in good])],
+        [
+            "the same, or fine with Supported",
+            "",
+            _share([bool(row.get("fine_if_supported", row["fine"])) for row in good]),
+        ],
         ["learned masks, 99% right at half of the exact yield", "80%", _learned(found)],
     ]
     return pages.table(["claim", "to be reached", "reached"], lines)

@@ -84,8 +84,8 @@ def work(config: Config, write: rows.Write) -> None:
             continue
         moving = made.swapped[:, lively]
         real = moving.any(axis=1) & ~moving.all(axis=1)
-        error = audit(made, simulator).error[real]
-        shares = {"truth": float((error > WRONG).mean()), "far": float((error > 1e-3).mean())} if len(error) else {}
+        off = audit(made, simulator).error[real]
+        shares = {"truth": float((off > WRONG).mean()), "far": float((off > 1e-3).mean())} if len(off) else {}
         about = {"robot": config.environment, "made": int(real.sum()), "relative_yield": made.funnel.acceptance}
         write(step=step, mask=name, **{"truth": None, **shares}, **about, **figures(found))
 

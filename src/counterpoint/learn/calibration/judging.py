@@ -14,7 +14,8 @@ from counterpoint.core.graphs import independent
 from counterpoint.core.pairs import drawn
 from counterpoint.core.protocols import DeriveFn, declared
 from counterpoint.core.transitions import Transitions
-from counterpoint.learn.calibration.witness import Finding, Witness
+from counterpoint.learn.calibration.counting import Finding
+from counterpoint.learn.calibration.witness import Witness
 from counterpoint.masks import Supported
 
 _FEWEST = 4  # judged rows that a region must have, or nobody knows what happens there
