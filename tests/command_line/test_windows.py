@@ -48,7 +48,7 @@ def test_windows_become_episodes_and_real_rows_keep_theirs(data, capsys):
 @pytest.mark.parametrize("rows", [None, 100])
 def test_an_audit_starts_once_for_each_window(rows, data, capsys, monkeypatch):
     assert augment(capsys, "--ratio", 2, "--window", 4)[0] == 0
-    monkeypatch.setattr("counterpoint.files.jobs.ROWS", 50)  # cuts windows
+    monkeypatch.setattr("counterpoint.files.sampling.ROWS", 50)  # cuts windows
     asked = []
 
     def step(state, action, noise=None):
