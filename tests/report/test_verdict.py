@@ -3,10 +3,12 @@
 import dataclasses
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from counterpoint.checks import Audit, audit
+from counterpoint.report import Extras, Judgement
 from counterpoint.report.distributions import compare
 from counterpoint.report.verdict import Level, judge, lower_bound
 from tests.report.reading import Page, facts_of, report, small
@@ -34,6 +36,24 @@ def test_with_one_it_depends_on_what_it_says(sprites):
     verdict = judge(facts_of(world.factors, data, world.mask, made, audit=few))
     assert verdict.level == Level.AMBER
     assert "20 of 1,200" in verdict.findings[0].sentence
+
+
+@pytest.mark.parametrize(
+    ("fine", "words", "level"),
+    [
+        (True, "about 0.1% would be wrong; fine", Level.GREEN),
+        (False, "cannot tell: bring more data.", Level.AMBER),
+        (False, "do not augment: about 20% would be wrong.", Level.RED),
+    ],
+)
+def test_what_recordings_say_of_the_mask_counts(sprites, fine, words, level):
+    world, data, made = sprites
+    facts = facts_of(world.factors, data, world.mask, made, audit=audit(made, world.step))
+    facts = dataclasses.replace(facts, extras=Extras(judgement=Judgement(fine, words)))
+    verdict = judge(facts)
+    assert verdict.level == level
+    assert verdict.findings[1].sentence.startswith(f"Judged by the recordings alone: {words}")
+    assert ("the recordings contradict too much" in verdict.headline) == (level == Level.RED)
 
 
 @given(st.integers(1, 500), st.integers(0, 500))

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from counterpoint.command_line import arguments, shards
+from counterpoint.command_line.judging import judging
 from counterpoint.core.augment import Augmenter
 from counterpoint.description import Description
 from counterpoint.description.building import settings_of
@@ -90,7 +91,8 @@ def run(given: argparse.Namespace) -> int:
         done = carry_out(plan, given.out, progress=bar.reach, check=check, **how)
     print(done)
     if given.report is not None:
-        print(f"\nreport: {report(scan(given.out), augmenter, given.report, force=given.force, command=given.command)}")
+        options: dict[str, Any] = {"force": given.force, "judge": judging(augmenter), "command": given.command}
+        print(f"\nreport: {report(scan(given.out), augmenter, given.report, **options)}")
     return 0
 
 

@@ -5,7 +5,7 @@ own folder first; `Description.functions` lists them beforehand.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -62,6 +62,17 @@ class Description:
         """The learned masks and rewards that it names, by section."""
         tables = {section: self.source.table.get(section, {}) for section in CALLED}
         return {section: self.path.parent / table["file"] for section, table in tables.items() if "file" in table}
+
+    def mask(self) -> tuple[Callable[..., Any], Callable[..., Any] | None]:
+        """Return its mask and what recomputes its derived columns, if it has any, both loaded.
+
+        Raises:
+            DescriptionError: if there is no mask, or a function cannot be loaded.
+        """
+        found = mask_function(self.source, self.factors)
+        if found is None:
+            raise self.source.fail("a section [mask] is needed", None)
+        return found, derive_function(self.source) if self.factors.derived else None
 
     def augmenter(self, **settings: Any) -> Augmenter:
         """Return the ``Augmenter`` that the file describes, with its functions loaded; ``settings`` go before its own.

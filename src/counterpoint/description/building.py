@@ -13,6 +13,7 @@ from counterpoint.core.graphs import Sparse, Uniform
 from counterpoint.core.require import require_share
 from counterpoint.description.source import Source
 from counterpoint.masks import Proximity, Threshold
+from counterpoint.masks.pairs import tau_of_kinds
 from counterpoint.simulators import FULL_TURN, Tolerance
 
 
@@ -27,7 +28,7 @@ def mask_function(source: Source, factors: Factorization) -> Callable[..., Any] 
         for key in ("file", "tau"):
             if key not in mask:
                 source.fail(f"a learned mask needs {key!r}", "mask")
-        tau = source.number("mask", "tau")
+        tau = _tau(source, factors)
         with source.failing("mask", "file"):
             return Threshold(_learned().load(source.path.parent / mask["file"], factors=factors), tau)
     if "radius" not in mask:
@@ -38,6 +39,18 @@ def mask_function(source: Source, factors: Factorization) -> Callable[..., Any] 
     with source.failing("mask"):
         positions = {name: place.columns for name, place in factors.positions.items() if name in factors.state}
         return Proximity(factors, positions, mask["radius"], mask.get("attached", ()), mask.get("velocities"))
+
+
+def _tau(source: Source, factors: Factorization) -> float | Floats:
+    """Return the threshold of a learned mask, or one for each kind of edge."""
+    table = source.table["mask"]["tau"]
+    if not isinstance(table, dict):
+        return source.number("mask", "tau")
+    for kind, value in table.items():
+        if type(value) not in (int, float):
+            source.fail(f"tau: expected a number for {kind!r}, got {value!r:.80}", "mask", "tau")
+    with source.failing("mask", "tau"):
+        return tau_of_kinds(factors, table)
 
 
 def task_function(source: Source, section: str, factors: Factorization) -> Callable[..., Any] | None:

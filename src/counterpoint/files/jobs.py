@@ -220,13 +220,15 @@ def report(
         force: replace a page that exists.
         step: a simulator that the counterfactuals are put back into, as for `audit`.
         **extras: ``atol`` as for `audit`; ``command``, to be put on record; ``draw`` and ``labels`` as for
-            `counterpoint.report.Extras`.
+            `counterpoint.report.Extras`; ``judge``, a function of the real rows that returns a
+            `counterpoint.report.Judgement` of the mask, or None.
     """
     scan = source if isinstance(source, Scan) else look(os.fspath(source), None)
     require_apart({"the report": Path(page)}, {"the data": place_of(scan)})
     require_free(Path(page), force=force)
     data, made = gathered(scan)
-    atol, command = extras.pop("atol", 1e-6), extras.pop("command", None)
+    atol, judge = extras.pop("atol", 1e-6), extras.pop("judge", None)
+    command = extras.pop("command", None)
     about = {
         **({} if command is None else {"command": command}),
         "file": scan.path,
@@ -242,7 +244,7 @@ def report(
         augmenter,
         rng=np.random.default_rng(0),
         audit=None if step is None else audit_rows(made, step, atol=atol),
-        extras=pages.Extras(about=about, **extras),
+        extras=pages.Extras(about=about, judgement=None if judge is None else judge(data), **extras),
     )
     return found
 

@@ -51,14 +51,23 @@ def judge(facts: Facts) -> Verdict:
     if not len(facts.made):
         nothing = Remark(Level.RED, "Yield", "No counterfactual was accepted, so there is nothing to trust or to use.")
         return Verdict(Level.RED, "Nothing was made.", (nothing,))
-    findings = (_simulator(facts), _yield(facts), _parents(facts), _selection(facts), _rewards(facts), _shift(facts))
+    findings = (
+        _simulator(facts),
+        *_recordings(facts),
+        _yield(facts),
+        _parents(facts),
+        _selection(facts),
+        _rewards(facts),
+        _shift(facts),
+    )
     level = max(finding.level for finding in findings)
     return Verdict(level, _headline(level, facts.audit is not None, findings[0].level), findings)
 
 
 def _headline(level: Level, audited: bool, simulator: Level) -> str:
     if level == Level.RED:
-        return "Do not train on this: the simulator contradicts too much of it."
+        who = "the simulator contradicts" if simulator == Level.RED else "the recordings contradict"
+        return f"Do not train on this: {who} too much of it."
     if not audited:
         return "Plausible, not proven: nothing but the mask vouches for this data."
     if simulator == Level.AMBER:
@@ -105,6 +114,17 @@ def _simulator(facts: Facts) -> Remark:
         f"{of} {facts.noun}s were put back into the simulator, and {said}, within {number(audit.atol)} in every "
         f"column.{tail}",
     )
+
+
+def _recordings(facts: Facts) -> tuple[Remark, ...]:
+    """Return what recordings alone say of the mask, if they were asked."""
+    found = facts.extras.judgement
+    if found is None:
+        return ()
+    refused = found.words.startswith("do not augment")
+    level = Level.GREEN if found.fine else Level.RED if refused else Level.AMBER
+    sentence = f"Judged by the recordings alone: {found.words[:1].lower()}{found.words[1:]}"
+    return (Remark(level, "Recordings", sentence if sentence.endswith(".") else f"{sentence}."),)
 
 
 def _yield(facts: Facts) -> Remark:
