@@ -72,7 +72,7 @@ class Description:
         found = mask_function(self.source, self.factors)
         if found is None:
             raise self.source.fail("a section [mask] is needed", None)
-        return found, derive_function(self.source) if self.factors.derived else None
+        return found, derive_function(self.source, self.factors) if self.factors.derived else None
 
     def augmenter(self, **settings: Any) -> Augmenter:
         """Return the ``Augmenter`` that the file describes, with its functions loaded; ``settings`` go before its own.
