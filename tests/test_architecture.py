@@ -23,6 +23,7 @@ TOOLS = {
     "checks",
     "report",
     "scm",
+    "simulators",
     "user_code",
     "progress",
 }

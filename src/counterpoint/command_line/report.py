@@ -38,7 +38,8 @@ def run(given: argparse.Namespace) -> int:
     step, draw = arguments.step_of(given), drawing(given.world)
     announce(f"report: {source.rows:,} rows")
     augmenter = description.augmenter()
-    options: dict[str, Any] = {"force": given.force, "step": step, "atol": given.atol, "draw": draw}
+    options: dict[str, Any] = {"force": given.force, "step": step, "draw": draw, "command": given.command}
+    options["atol"] = description.tolerance(given.atol)
     print(f"report: {report(source, augmenter, given.out, judge=judging(augmenter), **options)}")
     return 0
 
