@@ -221,6 +221,17 @@ def test_repeats_do_not_count(rng):
     assert swap_quality(mask, mask, data, factors, step=lambda s, a: s, rng=rng).accepted == 0.0
 
 
+def test_swaps_of_what_never_changes_do_not_count(rng):
+    """A mask that ties all that moves together accepts goals alone, and that is no yield."""
+    factors = make_factors(3, 0)
+    data = make_data(factors, 60, rng)
+    data.next_state[:, 4:] = data.state[:, 4:]  # s2 is a goal
+    tied, free = Constant.edges(factors, [("s0", "s1")]), Constant.identity(factors)
+    options = {"rng": rng, "step": lambda s, a: s, "pairs": 500}
+    assert swap_quality(tied, free, data, factors, **options).accepted == 0.0
+    assert 0.5 < swap_quality(free, free, data, factors, **options).accepted < 0.8  # four of six unions
+
+
 def test_mistakes_are_explained(rng):
     scores, truth = rng.random((4, 3, 2)), np.zeros((4, 3, 2), bool)
     with pytest.raises(ValueError, match="kind: expected one of 'off-diagonal'"):

@@ -1,10 +1,8 @@
 """Structural and local causal models: section 2 of the paper as code, small enough to read beside it.
 
-A model describes one time slice. Its nodes are the state and action factors at t and the state factors at
-t+1; each next factor has an equation ``f(v, u)`` of the values at t and of its own noise. A model is asked
-over a finite *domain*, a list of points (s, a). So everything here is enumerated, nothing is estimated.
-
-Values are mappings from names of nodes to arrays, one row per point: (B,) or (B, width).
+A model describes one time slice. Its nodes are the state and action factors at t and the state factors at t+1; each
+next factor has an equation ``f(v, u)`` of the values at t and of its own noise. A model is asked over a finite
+*domain*, a list of points (s, a), so all is found by enumeration. Values map names of nodes to arrays with B rows.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -100,7 +98,10 @@ class StructuralCausalModel:
 
     def depends(self, target: str, sources: Names) -> bool:
         """Say whether two points that agree in all but ``sources`` lead to different next values of ``target``."""
-        return self.table(target, sources) is None
+        asked = target, frozenset(self._known(sources))
+        if asked not in self._answers:
+            self._answers[asked] = self.table(target, sources) is None
+        return self._answers[asked]
 
     def table(self, target: str, without: Names) -> dict[tuple[Any, ...], Any] | None:
         """Return a factor's equation as a table over all nodes but some, or None if it depends on those, too.
@@ -160,9 +161,13 @@ class StructuralCausalModel:
     def _outcomes(self, target: str) -> list[list[Any]]:
         """Evaluate an equation at all points, once for each value of the noise."""
         drawn = self.noise.get(target, np.zeros(1))
-        return [
-            _listed(self.evaluate(target, self.domain, np.stack([u] * len(self)))) if len(self) else [] for u in drawn
-        ]
+        rows = len(self)
+        return [_listed(self.evaluate(target, self.domain, np.stack([u] * rows))) if rows else [] for u in drawn]
+
+    @cached_property
+    def _answers(self) -> dict[tuple[str, frozenset[str]], bool]:
+        """What has been found out already of who depends on whom."""
+        return {}
 
     @cached_property
     def _rows(self) -> dict[str, list[Any]]:
@@ -183,16 +188,11 @@ class Answer:
     after: Values  # next value of each state factor
     sure: Bools  # (B,) false where the noise that fits what happened allows several answers, or none fits
     equations: tuple[str, ...]  # those that were evaluated; the other factors keep their next values
+    evaluations: int  # how often an equation was evaluated: abduction tries every value of the noise
 
 
-def do(model: StructuralCausalModel, values: Mapping[str, Any]) -> StructuralCausalModel:
-    """Return the submodel in which nodes have given values; see ``StructuralCausalModel.do``."""
-    return model.do(values)
-
-
-def restrict(model: StructuralCausalModel, subspace: Subspace) -> StructuralCausalModel:
-    """Return the local causal model on a subspace; see ``StructuralCausalModel.restrict``."""
-    return model.restrict(subspace)
+do = StructuralCausalModel.do  # do(model, values)
+restrict = StructuralCausalModel.restrict  # restrict(model, subspace)
 
 
 def counterfactual(
@@ -208,8 +208,7 @@ def counterfactual(
         before: the values at t that were observed.
         after: the next values that were observed.
         changes: other values for some nodes.
-        noise: new noise for the factors that are evaluated; by default it is what it was, as far as the
-            observation tells.
+        noise: new noise for the factors that are evaluated; by default what it was, as far as the observation tells.
 
     Raises:
         ValueError: if old or new values lie outside the model's subspace.
@@ -220,13 +219,14 @@ def counterfactual(
             raise ValueError(f"{what}: some values lie outside the subspace of this local model. Ask the global one.")
     children = tuple(name for name in model.equations if model.depends(name, tuple(changes)))
     found, sure = dict(after), np.ones(len(next(iter(before.values()))), np.bool_)
+    evaluations = sum(1 if noise is not None else 2 * len(model.noise.get(name, "0")) for name in children)
     for name in children:
         if noise is not None:
             found[name] = model.evaluate(name, changed, noise.get(name))
         else:
             found[name], known = _predicted(model, name, (before, after, changed))
             sure &= known
-    return Answer(found, sure, children)
+    return Answer(found, sure, children, evaluations)
 
 
 def independent(model: StructuralCausalModel, i: Names, j: Names) -> bool:

@@ -106,6 +106,20 @@ def sources(path: Path, folder: Path | None = None) -> tuple[Path, ...]:
     return tuple(seen)
 
 
+def code_of(what: str, place: FunctionPlace) -> dict[str, Path]:
+    """Return the file of a function and those of the local modules which that imports, by what they are.
+
+    Args:
+        what: names the function.
+        place: where it is.
+    """
+    if place.path is None:
+        return {}
+    others = sources(place.path, place.folder)[1:] if place.folder is not None else ()
+    imported = {f"{path.name}, which the code of {what} imports": path for path in others}
+    return {f"the code of {what}": place.path, **imported}
+
+
 def digest(*paths: Path) -> str:
     """Return a digest of the contents of files; a missing one has its own."""
     found = hashlib.blake2b(digest_size=16)

@@ -224,8 +224,59 @@ def test_damage_is_named(foreign):
     damage(folder, action=[[1.0]] * 3)
     with pytest.raises(files.FileProblem, match="action: expected 4 values"):
         files.read(folder)
+    for name, shape in (("action", [2**40]), ("observation.state", [2**70]), ("action", [1024, 1025])):
+        features = json.loads((whole / "meta/info.json").read_text())["features"]
+        change(folder, features={**features, name: {**features[name], "shape": shape}})
+        with pytest.raises(files.FileProblem, match=rf"{name}: it claims more than 1,048,576 columns"):
+            files.read(folder)
     (folder / "meta/info.json").write_text("{")
     with pytest.raises(files.FileProblem, match="damaged"):
+        files.read(folder)
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"next.done": ["no"] * 3}, "next.done: expected flags"),
+        ({"index": [4.0, 5.0, 6.0]}, "index: expected numbers"),
+        ({"action": None}, "action"),
+    ],
+)
+def test_columns_of_another_kind_are_named(columns, words, foreign):
+    folder, _ = foreign
+    path = folder / "data/chunk-000/file-001.parquet"
+    table = {**pq.read_table(path).to_pydict(), **columns}
+    pq.write_table(pa.table({name: values for name, values in table.items() if values is not None}), path)
+    with pytest.raises(files.FileProblem, match=words):
+        files.read(folder)
+
+
+@pytest.mark.parametrize("columns", [{"length": [4, None]}, {"length": [4, -3]}, {"tasks": [["a"], None]}])
+def test_episodes_of_another_kind_are_named(columns, foreign):
+    folder, _ = foreign
+    path = folder / "meta/episodes/chunk-000/file-000.parquet"
+    pq.write_table(pa.table({**pq.read_table(path).to_pydict(), **columns}), path)
+    with pytest.raises(files.FileProblem, match="what it says about its episodes is incomplete"):
+        files.read(folder)
+
+
+@pytest.mark.parametrize("name", ["meta/info.json", "data/chunk-000/file-001.parquet", "meta/odd"])
+def test_pipes_and_devices_are_not_waited_for(name, foreign):
+    folder, _ = foreign
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+    with pytest.raises(files.FileProblem, match=rf"{name}: this is not a regular file"):
+        files.read(f"lerobot:{folder}")
+    (folder / name).unlink()
+    (folder / name).symlink_to("/dev/zero")
+    with pytest.raises(files.FileProblem, match=rf"{name}: this is not a regular file"):
+        files.read(f"lerobot:{folder}")
+
+
+def test_a_text_without_end_is_not_read(foreign):
+    folder, _ = foreign
+    os.truncate(folder / "meta/info.json", 2**40)  # sparse: it takes no room
+    with pytest.raises(files.FileProblem, match=r"meta/info.json: it has 1,099,511,627,776 bytes"):
         files.read(folder)
 
 
@@ -243,9 +294,11 @@ import sys
 from pathlib import Path
 import numpy as np
 from lerobot.datasets.lerobot_dataset import LeRobotDataset
-ours, theirs = map(Path, sys.argv[1:])
+ours, windows, theirs = map(Path, sys.argv[1:])
 found = LeRobotDataset("local/ours", root=ours)
 print(len(found), found.num_episodes, tuple(found[0]["observation.state"].shape), found[0]["task"])
+found = LeRobotDataset("local/windows", root=windows)
+print("windows", len(found), found.num_episodes)
 names = ["left_waist", "right_waist", "right_elbow"]
 kind = {"dtype": "float32", "shape": (3,), "names": names}
 made = LeRobotDataset.create("local/theirs", 30, {"observation.state": kind, "action": kind}, theirs, use_videos=False)
@@ -262,10 +315,14 @@ made.finalize()
 )
 def test_lerobot_itself_reads_ours_and_we_read_what_it_writes(data, tmp_path):
     files.write(f"lerobot:{tmp_path}/ours", data, factors=WORLD.factors)
-    words = [os.environ["COUNTERPOINT_LEROBOT"], "-c", THEIRS, str(tmp_path / "ours"), str(tmp_path / "theirs")]
+    made = Augmenter(WORLD.factors, WORLD.mask, Place(2), window=3).fill(data, 20, rng=np.random.default_rng(0))
+    files.write(f"lerobot:{tmp_path}/windows", made, factors=WORLD.factors)
+    paths = [str(tmp_path / name) for name in ("ours", "windows", "theirs")]
+    words = [os.environ["COUNTERPOINT_LEROBOT"], "-c", THEIRS, *paths]
     offline = {**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONPATH": os.environ.get("COUNTERPOINT_LEROBOT_PATH", "")}
     printed = subprocess.run(words, env=offline, capture_output=True, text=True, check=True).stdout
     assert f"300 {len(np.unique(data.episode))} (16,) counterpoint" in printed
+    assert "windows 60 20" in printed
     found = files.read(tmp_path / "theirs")
     assert len(found) == 4 + 5
     assert list(found.factors.state) == ["left", "right"]

@@ -15,7 +15,13 @@ import traceback
 from tests.campaigns.readers import READERS, Refused
 
 MEMORY = 6 * 2**30  # bytes of address space; importing the libraries takes half of it
-SECONDS = 60  # for one attempt; the first one, which loads the libraries, may take longer
+SECONDS = 60  # of the processor for one attempt; the first one, which loads the libraries, may take longer
+WAITING = 600  # by the clock, for an attempt that waits for something that never comes
+
+
+def limits(on):
+    signal.setitimer(signal.ITIMER_PROF, on * SECONDS)
+    signal.alarm(on * WAITING)
 
 
 def main():
@@ -26,17 +32,17 @@ def main():
     expected = {}
     for line in sys.stdin:
         words = json.loads(line)
-        signal.alarm(0 if words.get("first") else SECONDS)  # ends the process, which counts as a failure
+        limits(0 if words.get("first") else 1)  # end the process, which counts as a failure
         try:
             found = READERS[words["kind"]](words["path"])
             if words.get("first"):
-                expected[words["kind"]] = found
-            answer = "same" if found == expected[words["kind"]] else "different"
+                expected[words["path"]] = found
+            answer = "same" if found == expected[words["path"]] else "different"
         except Refused as error:
             answer = f"refused {error}"
         except BaseException:
             answer = "unclear " + traceback.format_exc().replace("\n", " | ")
-        signal.alarm(0)
+        limits(0)
         print(answer, file=answers, flush=True)
 
 

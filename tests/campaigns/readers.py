@@ -5,11 +5,12 @@ import os
 import pickle
 from pathlib import Path
 
+import numpy as np
+
 from counterpoint import files
 from counterpoint.description import DescriptionError, read_description
+from counterpoint.files.manifest import read_manifest
 
-DATA = ("parquet", "npz", "d4rl", "robomimic", "minari")
-KINDS = (*DATA, "mask", "reward", "buffer", "ledger", "description")
 KEYS = {"goal": (5,)}
 
 
@@ -29,53 +30,77 @@ def refused(path, error):
 
 
 def read_data(path):
-    name = "minari:robot/data-v0" if Path(path).is_dir() else path
-    if Path(path).is_dir():
-        os.environ["MINARI_DATASETS_PATH"] = path
-    try:
-        found = files.read(name)
-    except files.FileProblem as error:
-        raise refused(name, error) from error
+    found = data_of(path)
     columns = {key: (str(array.dtype), array.shape, array.tobytes()) for key, array in found.columns().items()}
     return digest(sorted(columns.items()), repr(found.head))
+
+
+def read_minari(path):
+    os.environ["MINARI_DATASETS_PATH"] = path
+    return read_data("minari:robot/data-v0")
+
+
+def read_shards(path):
+    """Its rows, and what its manifest says, which is what an interrupted job believes."""
+    rows = read_data(path)
+    try:
+        return digest(rows, read_manifest(Path(path)))
+    except files.FileProblem as error:
+        raise refused(path, error) from error
+
+
+def data_of(name):
+    try:
+        return files.read(name)
+    except files.FileProblem as error:
+        raise refused(name, error) from error
 
 
 def read_mask(path):
     from counterpoint.learn import load
 
+    return read_model(path, load)
+
+
+def read_other_model(path):
+    from counterpoint import learn
+
+    return read_model(path, getattr(learn, Path(path).stem).load)
+
+
+def read_model(path, load):
     try:
         found = load(path)
     except files.FileProblem as error:
         raise refused(path, error) from error
-    return digest(repr(found), {name: tensor.numpy().tobytes() for name, tensor in weights(found).items()})
-
-
-def read_reward(path):
-    from counterpoint.learn import RewardModel
-
-    try:
-        found = RewardModel.load(path)
-    except files.FileProblem as error:
-        raise refused(path, error) from error
-    return digest(repr(found), {name: tensor.numpy().tobytes() for name, tensor in weights(found).items()})
-
-
-def weights(found):
-    return found.learned().network.state_dict()
+    weights = found.learned().network.state_dict()
+    return digest(repr(found), {name: tensor.numpy().tobytes() for name, tensor in weights.items()})
 
 
 def read_buffer(path):
-    from tests.adapters.sb3.environments import filled
+    from tests.adapters.sb3 import environments, goal_environments
 
-    buffer = filled(0, buffer_size=300)
+    kind = {"plain": environments, "goals": goal_environments}[Path(path).stem]
+    buffer = kind.filled(0, buffer_size=300)
+    before = contents(buffer)
     try:
         buffer.load(path)
     except files.FileProblem as error:
-        if buffer.pos or buffer.observations.any() or len(buffer.counterfactual.ring):
+        if contents(buffer) != before:
             raise AssertionError("a refused file has changed the buffer") from error
         raise refused(path, error) from error
-    real, made = buffer.real_transitions(), buffer.counterfactual_transitions()
-    return digest([(name, array.tobytes()) for half in (real, made) for name, array in half.columns()], buffer.pos)
+    if buffer.size():
+        np.random.seed(0)  # noqa: NPY002 (Stable-Baselines3 draws from the global state)
+        buffer.sample(20)  # a buffer that was accepted can be used
+    return contents(buffer)
+
+
+def contents(buffer):
+    found = (value for value in vars(buffer).values() if isinstance(value, np.ndarray | dict))
+    every = [array for value in found for array in (value.values() if isinstance(value, dict) else [value])]
+    arrays = [array for array in every if isinstance(array, np.ndarray) and not array.dtype.hasobject]
+    made = buffer.counterfactual_transitions().columns() if len(buffer.counterfactual.ring) else ()
+    return digest([array.tobytes() for array in arrays], [a.tobytes() for _, a in made], buffer.pos)
 
 
 def read_ledger(path):
@@ -104,9 +129,11 @@ def read_toml(path):
 
 
 READERS = {
-    **dict.fromkeys(DATA, read_data),
+    **dict.fromkeys(("parquet", "npz", "d4rl", "robomimic", "lerobot"), read_data),
+    "minari": read_minari,
+    "shards": read_shards,
     "mask": read_mask,
-    "reward": read_reward,
+    "model": read_other_model,
     "buffer": read_buffer,
     "ledger": read_ledger,
     "description": read_toml,

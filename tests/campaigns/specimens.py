@@ -1,86 +1,137 @@
 """A small healthy file of every kind that we read."""
 
+import json
 import os
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 
-from counterpoint import Augmenter
+from counterpoint import Augmenter, files
 from counterpoint.masks import Constant
 from tests.examples import first_column, make_data, make_factors
 from tests.files.examples import make_recording, put
 from tests.test_description import GOOD, ROBOT
 
+DATA = ("parquet", "npz", "d4rl", "robomimic", "minari", "lerobot")
+SMALL = {"epochs": 1, "student_epochs": 1, "lessons": 100, "width": 8, "members": 2, "allow_constant": True}
+
 
 def data(folder, kind):
-    rng = np.random.default_rng(3)
+    """A dataset; of LeRobot's a second one, of others' making, without next states or a head of ours."""
+    recording = make_recording(np.random.default_rng(3), factors=make_factors(2, 1))
+    if kind == "lerobot":
+        files.write(f"lerobot:{folder / 'ours'}", recording)
+        files.write(f"lerobot:{folder / 'theirs'}", recording)
+        return [folder / "ours", foreign(folder / "theirs")]
     if kind == "minari":
         os.environ["MINARI_DATASETS_PATH"] = str(folder)
-    path = put(folder, kind, make_recording(rng, factors=make_factors(2, 1)))
-    return folder if kind == "minari" else Path(path)
+    path = put(folder, kind, recording)
+    return [folder if kind == "minari" else Path(path)]
 
 
-def mask(folder):
-    from counterpoint.learn import SandyMixture
+def foreign(folder):
+    """Take out of a LeRobot dataset what others do not write."""
+    from pyarrow import parquet
 
-    return _fitted(folder, SandyMixture(epochs=1, width=8, allow_constant=True))
-
-
-def reward(folder):
-    from counterpoint.learn import RewardModel
-
-    return _fitted(folder, RewardModel(epochs=1, width=8))
-
-
-def _fitted(folder, estimator):
-    rng = np.random.default_rng(3)
-    factors = make_factors(2, 1)
-    rows = make_data(factors, 120, rng)
-    estimator.fit(rows, factors, rng=rng, progress=False).save(folder / "model.safetensors")
-    return folder / "model.safetensors"
+    (folder / "meta" / "counterpoint.json").unlink()
+    about = json.loads((folder / "meta" / "info.json").read_text())
+    extra = [name for name in about["features"] if name.startswith(("counterpoint.", "next.observation"))]
+    about["features"] = {name: one for name, one in about["features"].items() if name not in extra}
+    (folder / "meta" / "info.json").write_text(json.dumps(about))
+    for path in (folder / "data").rglob("*.parquet"):
+        parquet.write_table(parquet.read_table(path).drop_columns(extra), path)
+    return folder
 
 
-def buffer(folder):
-    from tests.adapters.sb3.environments import filled
+def masks(folder):
+    """One of each estimator, fitted a little."""
+    from counterpoint.learn.estimators.loading import ESTIMATORS
 
-    filled(200, buffer_size=300).save(folder / "buffer.npz")
-    return folder / "buffer.npz"
+    return [_fitted(folder / f"{name}.safetensors", kind) for name, kind in ESTIMATORS.items()]
+
+
+def models(folder):
+    """The other models that are saved."""
+    from counterpoint.learn import DynamicsEnsemble, RewardModel
+
+    return [_fitted(folder / f"{kind.__name__}.safetensors", kind) for kind in (RewardModel, DynamicsEnsemble)]
+
+
+def _fitted(path, kind):
+    rng, factors = np.random.default_rng(3), make_factors(2, 1)
+    small = {field.name for field in fields(kind)} & set(SMALL)
+    estimator = kind(**{name: SMALL[name] for name in small})
+    estimator.fit(make_data(factors, 120, rng), factors, rng=rng, progress=False).save(path)
+    return path
+
+
+def buffers(folder):
+    """Both kinds of replay buffers."""
+    from tests.adapters.sb3 import environments, goal_environments
+
+    environments.filled(200, buffer_size=300).save(folder / "plain.npz")
+    goal_environments.filled(200, buffer_size=300).save(folder / "goals.npz")
+    return [folder / "plain.npz", folder / "goals.npz"]
 
 
 def ledger(folder):
     from counterpoint.files.augmentation import Accepted
     from counterpoint.files.ledger import JobLedger
 
-    rng, factors = np.random.default_rng(3), make_factors(3, 1)
-    made = Augmenter(factors, Constant.identity(factors), first_column).fill(make_data(factors, 30, rng), 50, rng=rng)
+    made = counterfactuals(np.random.default_rng(3))
     job = JobLedger(folder / "out.parts", {"job": 1})
     job.add(0, Accepted(made.provenance, made.funnel))
     job.flush()
     job._stack.close()
-    return folder / "out.parts"
+    return [folder / "out.parts"]
+
+
+def shards(folder):
+    """A folder of files and its manifest."""
+    from tests.files import sharded
+
+    sharded.put(folder / "data")
+    job = sharded.job(folder)
+    files.augment_shards(job, engine=sharded.here)
+    return [Path(job.out)]
+
+
+def counterfactuals(rng):
+    factors = make_factors(3, 1)
+    augmenter = Augmenter(factors, Constant.identity(factors), first_column)
+    return augmenter.fill(make_data(factors, 30, rng), 50, rng=rng)
 
 
 def description(folder):
     (folder / "robot.py").write_text(ROBOT)
     (folder / "robot.toml").write_text(GOOD + '\n[augment]\npolicy = "sparse"\nsamples_per_pair = 3\n')
-    return folder / "robot.toml"
+    return [folder / "robot.toml"]
+
+
+OTHERS = {
+    "shards": shards,
+    "mask": masks,
+    "model": models,
+    "buffer": buffers,
+    "ledger": ledger,
+    "description": description,
+}
 
 
 def make(folder, kind):
-    """Write a healthy file of that kind; return its path, or the folder of a dataset."""
-    if kind in ("parquet", "npz", "d4rl", "robomimic", "minari"):
-        return data(folder, kind)
-    return {"mask": mask, "reward": reward, "buffer": buffer, "ledger": ledger, "description": description}[kind](
-        folder
-    )
+    """Write healthy specimens of a kind; return what each is read by: a file, or the folder of a dataset."""
+    return data(folder, kind) if kind in DATA else OTHERS[kind](folder)
 
 
-def files_of(path):
-    """The files to damage: the file itself, or all files of a dataset."""
-    return [path] if path.is_file() else sorted(found for found in path.rglob("*") if found.is_file())
+def bytes_of(path):
+    """The files to damage, with their bytes: the file itself, or all files of a dataset."""
+    every = [path] if path.is_file() else sorted(found for found in path.rglob("*") if found.is_file())
+    return {found: found.read_bytes() for found in every}
 
 
 def restore(raw):
+    """Put files back as they were; those that reading removed, too."""
     for path, content in raw.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)

@@ -1,51 +1,61 @@
-"""A child that runs a command and, at the so-manieth step towards the disk, stops, dies, or finds the disk full.
+"""Disturbing a command at the so-manieth step of its way: killed, stopped, out of disk, or told to others.
 
-Steps are counted, not timed: every write, sync, rename, link, unlink, folder made or removed is one. Run as
-``python -m tests.campaigns.steps MODE NUMBER VERB ...`` where MODE is ``count``, ``kill``, ``full`` or ``signal``; it
-prints the number of steps to the error stream at the end.
+Progress is counted, not timed. A step is a write, sync, rename, link or removal, a folder made or removed, or an array
+handed to HDF5, which writes by itself. A signal may come anywhere, so for that every call of a function is a step.
 """
 
 import errno
 import os
+import resource
 import signal
 import sys
 
 NAMES = ("write", "fsync", "replace", "rename", "link", "unlink", "mkdir", "rmdir")
+REFUSED = ("write", "mkdir", "link")  # by a full disk
 
 
-def main():
-    mode, stop, *words = sys.argv[1], int(sys.argv[2]), *sys.argv[3:]
-    from counterpoint.command_line import main as command
-    from counterpoint.core import engine
-    from counterpoint.files import ledger, writing
+class Steps:
+    """Counts the steps of this process, and does what the mode says at number ``stop``.
 
-    engine.CHUNK_BYTES, ledger.SECONDS, writing.CHUNK_ROWS = 0, 0, 100
-    steps = 0
+    Args:
+        mode: ``count``; ``kill``; ``full``, the disk is from there on; ``limit``, files have so many bytes at most;
+            ``calls`` counts calls of functions; ``SIGINT`` or ``SIGTERM`` comes at such a call.
+        stop: the number, or None.
+        told: called once at that number.
+    """
 
-    def counted(name):
-        function = getattr(os, name)
+    def __init__(self, mode, stop, told=None):
+        self.mode, self.stop, self.told, self.count = mode, stop, told, 0
+        if mode in ("calls", "SIGINT", "SIGTERM"):
+            sys.setprofile(self.called)
+            return
+        if mode == "limit":
+            resource.setrlimit(resource.RLIMIT_FSIZE, (stop, stop))
+        import h5py
 
+        for owner, name in [*((os, name) for name in NAMES), (h5py.Group, "create_dataset")]:
+            setattr(owner, name, self.counted(name, getattr(owner, name)))
+
+    def counted(self, name, function):
         def step(*arguments, **options):
-            nonlocal steps
-            steps += 1
-            if steps == stop and mode == "kill":
+            self.count += 1
+            if self.count == self.stop and self.told is not None:
+                self.told()
+            if self.count == self.stop and self.mode == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
-            if steps == stop and mode == "signal":
-                os.kill(os.getpid(), signal.SIGTERM)
-            if mode == "full" and steps >= stop and name in ("write", "mkdir", "link"):
+            if self.mode == "full" and self.count >= self.stop and name in REFUSED:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             return function(*arguments, **options)
 
-        setattr(os, name, step)
+        return step
 
-    for name in NAMES:
-        counted(name)
-    code = command(words)
-    sys.stdout.flush()
-    mode = "count"
-    print(f"steps {steps}", file=sys.stderr)
-    sys.exit(code)
+    def called(self, frame, event, _):
+        if event in ("call", "c_call"):
+            self.count += 1
+            if self.count == self.stop:
+                sys.setprofile(None)
+                os.kill(os.getpid(), getattr(signal, self.mode))
 
-
-if __name__ == "__main__":
-    main()
+    def end(self):
+        sys.setprofile(None)
+        self.mode = "count"

@@ -1,145 +1,197 @@
-"""Killed, stopped, out of disk or disturbed at every step: nothing is lost, doubled or half-written.
+"""Killed, stopped, out of disk or disturbed at every stage: nothing is lost, doubled or half-written.
 
-Every verb that writes is stopped at every stage, by counting its steps towards the disk. Then the same command, with
+Every verb that writes, into every format, is disturbed at steps spread over its whole way. Then the same command, with
 ``--resume`` where there is such a thing, gives the bytes that it gives undisturbed.
 """
 
-import os
-import subprocess
-import sys
-from pathlib import Path
+import re
+import shutil
 
 import numpy as np
 import pytest
 
+from counterpoint import files
+from counterpoint.description import read_description
+from tests.campaigns.nursery import Nursery
 from tests.command_line.sprites import prepare
 
-ROOT = Path(__file__).parents[2]
 MASK = ("--estimator", "SandyMixture", "--setting", "epochs=1", "--setting", "allow_constant=True")
+DATA = ("data.parquet", "robot.toml")
 VERBS = {
-    "augment": ("augment", "data.parquet", "robot.toml", "--out", "out.parquet", "--size", "6000", "--resume"),
-    "convert": ("convert", "data.parquet", "out.hdf5"),
-    "fit-mask": ("fit-mask", "data.parquet", "robot.toml", "--out", "out.safetensors", *MASK),
+    "augment": ("augment", *DATA, "--out", "out.parquet", "--size", "700", "--resume"),
+    "augment and report": ("augment", *DATA, "--out", "out.npz", "--ratio", "1", "--report", "out.html", "--resume"),
+    "augment windows": ("augment", *DATA, "--out", "out.hdf5", "--ratio", "1", "--window", "3", "--resume"),
+    "convert to parquet": ("convert", "data.parquet", "out.parquet"),
+    "convert to npz": ("convert", "data.parquet", "out.npz"),
+    "convert to d4rl": ("convert", "data.parquet", "out.hdf5"),
+    "convert to robomimic": ("convert", "data.parquet", "out.hdf5", "--format", "robomimic"),
+    "convert to minari": ("convert", "data.parquet", "minari:sprites/out-v0"),
+    "convert to lerobot": ("convert", "data.parquet", "lerobot:out"),
+    "fit-mask": ("fit-mask", *DATA, "--out", "out.safetensors", *MASK),
     "report": ("report", "augmented.parquet", "robot.toml", "--out", "out.html"),
     "inspect": ("inspect", "data.parquet", "--propose", "out.toml"),
 }
+FOLDERS = ("convert to minari", "convert to lerobot")  # which are never replaced
+MODES = {"kill": 20, "full": 8, "limit": 6, "SIGINT": 6, "SIGTERM": 6}  # and how many of each for every verb
+PAIRS = 50
 OLD = b"the old output"
+SAYS = {"full": "the disk is full", "limit": "the file would be larger than the system allows"}
 
 
-def output(verb, folder):
-    words = VERBS[verb]
-    name = words[2] if verb == "convert" else words[words.index("--propose" if verb == "inspect" else "--out") + 1]
-    return folder / name
+@pytest.fixture(scope="module")
+def nursery():
+    found = Nursery()
+    yield found
+    found.close()
 
 
-def command(verb, mode, number):
-    force = () if mode == "count new" else ("--force",)
-    return [sys.executable, "-m", "tests.campaigns.steps", mode.split()[0], str(number), *VERBS[verb], *force]
-
-
-def environment():
-    return {**os.environ, "PYTHONPATH": f"{ROOT}/src:{ROOT}"}
-
-
-def run(verb, folder, mode="count", number=0):
-    done = subprocess.run(
-        command(verb, mode, number), cwd=folder, capture_output=True, text=True, check=False, env=environment()
-    )
-    return done.returncode, done.stderr
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory):
+    """A folder with what the commands read."""
+    folder = tmp_path_factory.mktemp("campaign")
+    prepare(folder)
+    augmenter = read_description(folder / "robot.toml").augmenter()
+    files.augment(folder / "data.parquet", augmenter, folder / "augmented.parquet", ratio=1)
+    return folder
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    prepare(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    from counterpoint.command_line import main
-
-    assert main(["augment", "data.parquet", "robot.toml", "--out", "augmented.parquet", "--ratio", "2"]) == 0
+def folder(workplace, tmp_path):
+    for path in workplace.iterdir():
+        if path.is_file():
+            shutil.copy2(path, tmp_path)
     return tmp_path
 
 
-def whole(verb, folder):
-    """The bytes of an undisturbed run, and how many steps it takes."""
-    code, err = run(verb, folder)
-    assert code == 0, err
-    content = output(verb, folder).read_bytes()
-    return content, int(err.rsplit("steps ", 1)[1])
+class Command:
+    """A verb in a folder, its undisturbed outcome, and what is in the folder now."""
+
+    def __init__(self, verb, folder, nursery):
+        self.verb, self.folder, self.nursery = verb, folder, nursery
+        self.inputs = set(self.there())
+        done = self.run("count")
+        assert done["code"] == 0, done["err"]
+        self.steps, self.content = done["steps"], self.there()
+        assert self.content
+
+    def job(self, mode, stop=None, *, force=True):
+        words = [*VERBS[self.verb], *(("--force",) if force else ())]
+        return {"folder": str(self.folder), "words": words, "mode": mode, "stop": stop}
+
+    def run(self, mode, stop=None):
+        return self.nursery.run(self.job(mode, stop))[0]
+
+    def there(self):
+        """All files but the inputs, with their bytes."""
+        found = {str(path.relative_to(self.folder)): path for path in self.folder.rglob("*") if path.is_file()}
+        known = getattr(self, "inputs", ())
+        return {name: path.read_bytes() for name, path in found.items() if name not in known and "__py" not in name}
+
+    def hidden(self):
+        """Unfinished files and folders, by name."""
+        return [path.name for path in self.folder.rglob(".*")]
+
+    def reset(self):
+        """Put the old outputs back, or nothing where a folder is made, which is never replaced."""
+        for path in self.folder.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name not in self.inputs:
+                path.unlink()
+        if self.verb not in FOLDERS:
+            for name in self.content:
+                (self.folder / name).write_bytes(OLD)
+
+    def check_nothing_lost(self, note):
+        """Every output is the old one or complete; a folder is complete or not there."""
+        there = {name: raw for name, raw in self.there().items() if name in self.content}
+        if self.verb in FOLDERS:
+            assert there in ({}, self.content), note
+        else:
+            assert all(there.get(name) in (OLD, raw) for name, raw in self.content.items()), note
+
+    def check_goes_on(self, note):
+        """The same command gives what it gives undisturbed, and leaves nothing else behind."""
+        if self.verb not in FOLDERS or not set(self.content) <= set(self.there()):
+            done = self.run("count")
+            assert done["code"] == 0, (note, done)
+        assert self.there() == self.content, (note, sorted(set(self.there()) ^ set(self.content)))
+
+    def check_said(self, mode, done, note):
+        """A disturbance that the command notices is told in one line, with the right exit code."""
+        if done["code"] == 0:  # it was done before, or had finished its output
+            return
+        line = done["err"].strip().splitlines()[-1]
+        assert "Traceback" not in done["err"], note
+        assert not self.hidden(), (note, self.hidden())
+        if mode in SAYS:
+            assert done["code"] == 2, note
+            assert "not written" in line, note
+            assert SAYS[mode] in line, note
+        elif mode in ("SIGINT", "SIGTERM"):
+            assert done["code"] == {"SIGINT": 130, "SIGTERM": 143}[mode], note
+            assert re.match(rf"counterpoint( {VERBS[self.verb][0]})?: stopped\. [RT].*\.$", line), note
 
 
-def leftovers(verb, folder):
-    known = {"data.parquet", "robot.toml", "sprite_functions.py", "augmented.parquet", "__pycache__"}
-    return sorted({path.name for path in folder.iterdir()} - known - {output(verb, folder).name})
+def disturbed(verb, mode, count, folder, nursery):
+    """Disturb a verb at so many steps from the first to the last, each time over an old output."""
+    command = Command(verb, folder, nursery)
+    most = {"kill": command.steps, "full": command.steps, "limit": max(map(len, command.content.values()))}.get(mode)
+    if most is None:
+        command.reset()
+        most = command.run("calls")["steps"]
+    stops = sorted({int(stop) for stop in np.linspace(0 if mode == "limit" else 1, most, count)})
+    for stop in stops:
+        command.reset()
+        done = command.run(mode, stop)
+        note = (verb, mode, stop, done)
+        command.check_nothing_lost(note)
+        if mode != "kill":
+            command.check_said(mode, done, note)
+        command.check_goes_on(note)
+    print(f"\n{mode} in {verb}: {len(stops)} of {len(stops)} survived, at steps 1 to {most:,}")
 
 
-def spread(steps, count):
-    """So many different steps, from the first to the last."""
-    return sorted({int(step) for step in np.linspace(1, steps, count)})
-
-
-def disturbed(verb, folder, mode, count):
-    """Disturb a verb at so many steps, each time over an old output; return how many it survived."""
-    content, steps = whole(verb, folder)
-    tried = spread(steps, count)
-    for number in tried:
-        output(verb, folder).write_bytes(OLD)
-        code, err = run(verb, folder, mode, number)
-        there = output(verb, folder).read_bytes()
-        assert there in (OLD, content), (verb, number)
-        if mode == "full":
-            assert code in (0, 2), (verb, number, err)
-            assert code == 0 or (err.count("\n") <= 3 and "the disk is full" in err), (verb, number, err)
-        if mode == "signal":
-            assert code in (0, 143), (verb, number, err)
-            assert code == 0 or "stopped." in err, (verb, number, err)
-            assert not [name for name in leftovers(verb, folder) if name.startswith(".")], (verb, number)
-        code, err = run(verb, folder)
-        assert code == 0, (verb, number, err)
-        assert output(verb, folder).read_bytes() == content, (verb, number)
-        assert leftovers(verb, folder) == [], (verb, number)
-    output(verb, folder).unlink()
-    print(f"\n{mode} in {verb}: {len(tried)} of {len(tried)} survived, at {steps} steps")
-
-
-@pytest.mark.parametrize(("verb", "mode"), [("augment", "kill"), ("convert", "full"), ("convert", "signal")])
-def test_a_few(verb, mode, folder):
-    disturbed(verb, folder, mode, 2)
+@pytest.mark.parametrize(
+    ("verb", "mode"),
+    [("augment", "kill"), ("convert to d4rl", "full"), ("convert to minari", "limit"), ("report", "SIGTERM")],
+)
+def test_a_few(verb, mode, folder, nursery):
+    disturbed(verb, mode, 3, folder, nursery)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize(("mode", "count"), [("kill", 40), ("full", 8), ("signal", 8)])
-def test_many(verb, mode, count, folder):
-    disturbed(verb, folder, mode, count)
+@pytest.mark.parametrize("mode", MODES)
+def test_many(verb, mode, folder, nursery):
+    disturbed(verb, mode, MODES[mode], folder, nursery)
 
 
-def started(verb, folder, *words):
-    line = [sys.executable, "-m", "counterpoint.command_line", *VERBS[verb], *words]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(line, cwd=folder, text=True, env=environment(), **pipes)
-
-
-def pairs(verb, folder, count):
-    """Two processes on one output at once: it is complete afterwards, and the same as that of one alone."""
-    alone = started(verb, folder)
-    assert alone.communicate()[1].count("\n") == 1
-    content = output(verb, folder).read_bytes()
+def pairs(verb, count, folder, nursery):
+    """Two processes on one output: the second starts when the first is at some step. One of them makes it, whole."""
+    command = Command(verb, folder, nursery)
     for number in range(count):
-        output(verb, folder).unlink()
-        both = [started(verb, folder, *(("--force",) if number % 2 else ())) for _ in range(2)]
-        said = [each.communicate()[1] for each in both]
-        codes = sorted(each.returncode for each in both)
-        assert codes == [0, 2] or (codes == [0, 0] and number % 2), (verb, said)
-        assert codes == [0, 0] or any("it exists" in text or "another process" in text for text in said), said
-        assert output(verb, folder).read_bytes() == content, verb
-        assert leftovers(verb, folder) == [], verb
+        force = bool(number % 2) and verb not in FOLDERS
+        command.reset()
+        for name in command.content if not force else ():
+            (folder / name).unlink(missing_ok=True)
+        stop = int(np.linspace(1, command.steps, count)[number])
+        both = nursery.run(command.job("count", stop, force=force), command.job("count", force=force))
+        note = (verb, stop, both)
+        codes = sorted(each["code"] for each in both)
+        assert codes == [0, 2] or (codes == [0, 0] and force), note
+        refusals = ("it exists", "another process", "there is an unfinished job")
+        assert all(each["code"] == 0 or any(why in each["err"] for why in refusals) for each in both), note
+        assert command.there() == command.content, note
+        assert not command.hidden(), note
     print(f"\npairs of {verb}: {count} of {count} survived")
 
 
-def test_one_pair(folder):
-    pairs("convert", folder, 2)
+def test_a_few_pairs(folder, nursery):
+    pairs("augment", 4, folder, nursery)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", VERBS)
-def test_many_pairs(verb, folder):
-    pairs(verb, folder, 10)
+def test_many_pairs(verb, folder, nursery):
+    pairs(verb, PAIRS, folder, nursery)

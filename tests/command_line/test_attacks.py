@@ -53,6 +53,10 @@ class TestOneFile:
     @pytest.fixture(autouse=True)
     def before(self, data, folder):
         os.link("data.parquet", "hard.parquet")
+        (folder / "helpers.py").write_text("")
+        (folder / "simulator.py").write_text("import helpers\n\ndef step(state, action):\n    return state\n")
+        with (folder / "sprite_functions.py").open("a") as file:
+            file.write("import helpers\n")
         (folder / "sub").mkdir()
         (folder / "soft").symlink_to(folder)
         self.kept = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
@@ -73,6 +77,7 @@ class TestOneFile:
             ("data.parquet", "the report is also the data"),
             ("robot.toml", "the report is also the description"),
             ("sprite_functions.py", r"the report is also the code of [mask]"),
+            ("helpers.py", r"the report is also helpers.py, which the code of [mask] imports"),
         ],
     )
     def test_the_report_is_nothing_else(self, page, what, capsys):
@@ -85,11 +90,19 @@ class TestOneFile:
             ("convert", "data.parquet", "hard.parquet", "--force"),
             ("fit-mask", "data.parquet", "robot.toml", "--out", "robot.toml", "--force"),
             ("report", "data.parquet", "robot.toml", "--out", "data.parquet", "--force"),
+            ("inspect", "data.parquet", "--description", "robot.toml", "--propose", "soft/robot.toml", "--force"),
             ("inspect", "data.parquet", "--propose", "data.parquet", "--force"),
         ):
             code, _, err = run(capsys, *words)
             assert code == 2
             assert "is also the d" in err
+
+    @pytest.mark.parametrize("page", ["simulator.py", "helpers.py"])
+    def test_the_report_is_not_the_simulator(self, page, capsys):
+        words = ("data.parquet", "robot.toml", "--out", page, "--force", "--simulator", "simulator:step")
+        code, _, err = run(capsys, "report", *words)
+        assert code == 2
+        assert f"{page}: the report is also " in err
 
     def test_an_output_inside_a_dataset_of_many_files(self, capsys, folder, monkeypatch):
         monkeypatch.setenv("MINARI_DATASETS_PATH", str(folder / "sub"))

@@ -48,7 +48,7 @@ def test_windows_become_episodes_and_real_rows_keep_theirs(data, capsys):
 @pytest.mark.parametrize("rows", [None, 100])
 def test_an_audit_starts_once_for_each_window(rows, data, capsys, monkeypatch):
     assert augment(capsys, "--ratio", 2, "--window", 4)[0] == 0
-    monkeypatch.setattr("counterpoint.files.jobs.ROWS", 50)  # cuts windows
+    monkeypatch.setattr("counterpoint.files.sampling.ROWS", 50)  # cuts windows
     asked = []
 
     def step(state, action, noise=None):
@@ -113,6 +113,7 @@ def test_every_format_takes_windows_at_once(out, words, data, capsys, monkeypatc
     code, said, err = run(capsys, "audit", whole, "--world", "sprites", "--setting", "noise_std=0.0")
     assert code == 0, err
     assert "100.00% of 60 windows of 5 rows confirmed" in said
+    assert "windows         60 of 5 rows, each an episode" in run(capsys, "inspect", whole)[1]
 
 
 def test_chunks_do_not_cut_episodes(data, capsys, monkeypatch):

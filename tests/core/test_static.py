@@ -69,6 +69,28 @@ def test_where_nothing_else_can_be_swapped_they_crowd_out_no_one(rng):
     assert made.funnel.static == 300
 
 
+@pytest.mark.parametrize("most_graphs", [1024, 1])
+def test_sharing_pairs_share_something_that_moves(most_graphs, monkeypatch, rng):
+    """Arm and cup are apart in every tenth row only; a goal alone is no reason to pair two rows."""
+    monkeypatch.setattr("counterpoint.core.pairs.MOST_GRAPHS", most_graphs)
+    data = robot(200, rng)
+    data.state[:, 0] = np.arange(200) % 10
+
+    def mask(state, action):
+        tied = np.zeros((len(state), 5, 4), bool)
+        tied[:, range(4), range(4)] = tied[:, 4, 0] = True
+        tied[:, 0, 1] = state[:, 0] > 0
+        return tied
+
+    make = Augmenter(FACTORS, mask, first_column, pairs=500, pairing="sharing")
+    made = make(data, rng=rng)
+    assert made.funnel.trivial == 0
+    assert (data.state[np.concatenate([made.base, made.donor]), 0] == 0).all()
+    assert made.funnel.static <= 0.1 * made.funnel.accepted + 1
+    tied = Constant.edges(FACTORS, [("arm", "cup"), ("motor", "arm")])
+    assert Augmenter(FACTORS, tied, first_column, pairing="sharing").fill(data, 100, rng=rng).funnel.static == 100
+
+
 def test_too_high_a_wish_is_explained(rng):
     data = robot(12, rng)
     data.state[:, :4], data.next_state[:, :4], data.action[:] = 1.0, 2.0, 0.0
@@ -139,3 +161,22 @@ def test_a_goal_that_is_the_same_in_both_parents_is_not_swapped(rng):
     made = Augmenter(FACTORS, Constant.identity(FACTORS), first_column).fill(data, 100, rng=rng)
     assert made.funnel.static == 0
     assert isinstance(made.transitions, Transitions)
+
+
+@pytest.mark.parametrize("window", [1, 3])
+def test_counterfactuals_say_which_are_static(window, rng):
+    data = robot(60, rng).replace(episode=np.repeat(np.arange(6), 10), step=np.tile(np.arange(10), 6))
+    make = Augmenter(FACTORS, HashedMask(FACTORS, 0.02), first_column, static_share=0.4, window=window)
+    made = make.fill(data, 80, rng=rng)
+    assert np.array_equal(made.static_nodes, STATIC)
+    assert len(made.static) == 80
+    assert made.static.sum() == made.funnel.static
+    assert np.array_equal(made.static, swaps_only_static(made.windows.swapped, STATIC))
+    others = made.funnel.accepted - made.funnel.static
+    assert made.funnel.acceptance == others / (others + made.funnel.rejected)  # the others alone
+    part = next(make.stream(data, 80, rng=rng))
+    assert np.array_equal(part.static_nodes, STATIC)
+    moving = make_data(FACTORS, 60, rng)
+    plain = Augmenter(FACTORS, HashedMask(FACTORS, 0.02), first_column).fill(moving, 20, rng=rng)
+    assert plain.static_nodes is None
+    assert not plain.static.any()

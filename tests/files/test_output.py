@@ -12,6 +12,7 @@ import pytest
 
 from counterpoint import files
 from counterpoint.files import output
+from counterpoint.files.ledger import JobLedger
 from tests.examples import make_factors
 from tests.files.examples import SINGLE, TARGETS, current_umask, make_recording, put
 
@@ -158,3 +159,35 @@ with files.writer({path!r}, format={kind!r}, force=True) as out:
         put(tmp_path, kind, make_recording(rng, (4,)), force=True)
         assert len(files.read(path)) == 4
         assert not partial.exists()
+
+
+class TestFoldersOfJobs:
+    """A folder of a job that somebody else has filled."""
+
+    @pytest.mark.parametrize("name", ["owner.json", "job.json", "000000-000000.npz"])
+    @pytest.mark.parametrize("make", [os.mkfifo, lambda path: os.symlink(path.parent.parent / "precious", path)])
+    def test_pipes_and_links_in_it_are_not_touched(self, name, make, tmp_path):
+        (tmp_path / "precious").write_text("mine")
+        folder = tmp_path / "out.parts"
+        folder.mkdir()
+        make(folder / name)
+        with pytest.raises(files.FileProblem, match="this is in the way, and it is not the folder of a job"):
+            JobLedger(folder, {"job": 1}, resume=True)
+        assert (tmp_path / "precious").read_text() == "mine"
+        assert [path.name for path in folder.iterdir()] == [name]
+
+    def test_killed_while_it_is_removed_it_is_still_a_job(self, tmp_path, monkeypatch):
+        """Whatever the order of names on the disk, what says that it is a job's goes last but for the owner."""
+        removed = []
+        monkeypatch.setattr(Path, "unlink", lambda path, **_: removed.append(path.name))
+        with JobLedger(tmp_path / "out.parts", {"job": 1}):
+            for number in range(3):
+                (tmp_path / "out.parts" / f"000000-00000{number}.npz").touch()
+            removed.clear()
+        assert removed[-2:] == ["job.json", "owner.json"]
+        assert len(removed) == 5
+
+    def test_a_pipe_that_looks_like_a_leftover_is_not_waited_for(self, tmp_path, rng):
+        os.mkfifo(tmp_path / ".data.npz.00000000.partial")
+        put(tmp_path, "npz", make_recording(rng))
+        assert [path.name for path in tmp_path.iterdir()] == ["data.npz"]

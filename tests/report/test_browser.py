@@ -14,7 +14,7 @@ from playwright.sync_api import sync_playwright
 
 from counterpoint import Augmenter, Factorization, Sparse
 from counterpoint.checks import audit
-from counterpoint.report import Reliability
+from counterpoint.report import Extras, Reliability, write_report
 from counterpoint.worlds import Place, Sprites, collect, uniform_policy
 from counterpoint.worlds.draw import draw_sprites
 from tests.examples import HashedMask, first_column, make_data
@@ -24,7 +24,7 @@ CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.whic
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
 FLAGS += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
-KINDS = ("full", "plain", "many")
+KINDS = ("full", "plain", "many", "windows")
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: apt-get install chromium")
 
@@ -94,6 +94,16 @@ def many_report(path):
     return report(path, data, made, factors, mask, rng=rng, policy=Sparse())
 
 
+def windows_report(path):
+    """The report on windows of eight rows, with film strips."""
+    world, task, rng = Sprites(noise_std=0.0), Place(4), np.random.default_rng(0)
+    data = collect(world, uniform_policy(world), 3000, rng, reward_fn=task, episode_length=50, reset_probability=0.0)
+    augmenter = Augmenter(world.factors, world.mask, task, window=8, pairing="sharing")
+    made = augmenter.fill(data, 60, rng=rng)
+    extras = Extras(draw=lambda state, action, mask: draw_sprites(state, action=action, mask=mask))
+    return write_report(path, data, made, augmenter, rng=rng, audit=audit(made, world.step), extras=extras)
+
+
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
@@ -102,6 +112,7 @@ def pages(tmp_path_factory):
         "full": sprites_report(folder / "full.html", 300),
         "plain": plain,
         "many": many_report(folder / "many.html"),
+        "windows": windows_report(folder / "windows.html"),
     }
 
 
@@ -217,16 +228,17 @@ def screenshots(folder):
     """Write the screenshots of the documentation, with few colours to keep them small."""
     from PIL import Image
 
+    pages = {"report": sprites_report(folder / "report.html"), "windows": windows_report(folder / "windows.html")}
     shots = (
         ("report", DESKTOP, "light", 1, "header", "#graphs"),
         ("report-phone", PHONE, "light", 2, "header", "#funnel"),
         ("report-gallery", DESKTOP, "dark", 1, "#gallery", "#gallery"),
+        ("windows-film", DESKTOP, "light", 1, "#windows", "#accepted-0"),
     )
-    path = sprites_report(folder / "report.html")
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         for name, viewport, scheme, scale, first, last in shots:
-            with Visit(browser, path, viewport, scheme, scale) as visit:
+            with Visit(browser, pages[name.split("-")[0]], viewport, scheme, scale) as visit:
                 top, bottom = (visit.page.locator(selector).bounding_box() for selector in (first, last))
                 start, end = max(0, top["y"] - 24), bottom["y"] + bottom["height"] + 16
                 clip = {"x": 0, "y": start, "width": viewport["width"], "height": end - start}
@@ -236,7 +248,8 @@ def screenshots(folder):
             picture.save(shot, optimize=True)
             print(f"{shot}: {picture.width} x {picture.height}, {shot.stat().st_size / 1024:.0f} KB")
         browser.close()
-    path.unlink()
+    for path in pages.values():
+        path.unlink()
 
 
 if __name__ == "__main__":

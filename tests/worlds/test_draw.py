@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from counterpoint.worlds.draw import AGENT, BALL, COLOURS, OPPONENT, draw_pong, draw_sprites
+from counterpoint.worlds.draw_arms import draw_two_arms
 from counterpoint.worlds.place import TARGETS
 from counterpoint.worlds.pong import Pong
 from counterpoint.worlds.sprites import Sprites
@@ -248,3 +249,38 @@ except ImportError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install counterpoint-rl[gymnasium]" in done.stdout
+
+
+class TestTwoArms:
+    apart = np.array([0.3, 0.7, 0, 0, 0.8, 0.2, 0, 0])
+
+    def test_the_robot_has_the_colour_of_its_state(self):
+        for colour in ((0.9, 0.1, 0.1), (0.1, 0.2, 0.8)):
+            picture = draw_two_arms(self.apart, colour=np.array(colour), size=SIZE)
+            for x, y in ((0.3, 0.7), (0.8, 0.2)):
+                assert np.abs(colour_at(picture, x, y) - 255 * np.array(colour)).max() < 40
+
+    def test_colours_change_the_robot_alone(self):
+        red, blue = (draw_two_arms(self.apart, colour=np.array(c), size=SIZE) for c in ((1, 0, 0), (0, 0, 1)))
+        points = changed(red, blue)
+        for (sx, sy), (x, y) in (((0.0, 0.5), (0.3, 0.7)), ((1.0, 0.5), (0.8, 0.2))):
+            way = np.linspace([sx, sy], [x, y], 50)
+            points = points[np.linalg.norm(points[:, None] - way, axis=2).min(axis=1) > 0.08]
+        assert not len(points)
+
+    def test_goal_motors_and_graph_are_drawn_where_they_are(self):
+        plain = draw_two_arms(self.apart, size=SIZE)
+        assert near(
+            changed(plain, draw_two_arms(self.apart, goal=np.array([0.5, 0.9]), size=SIZE)), 0.5, 0.9, 0.08
+        ).all()
+        pushed = changed(plain, draw_two_arms(self.apart, action=np.array([1.0, 0, 0, 0]), size=SIZE))
+        assert near(pushed, 0.06, 0.5, 0.12).all()
+        touching = np.array([0.5, 0.5, 0, 0, 0.55, 0.5, 0, 0])
+        graph = draw_two_arms(touching, mask=np.ones((4, 2), bool), size=SIZE)
+        assert len(changed(draw_two_arms(touching, size=SIZE), graph)) > 50
+
+    def test_mistakes_are_explained(self):
+        with pytest.raises(ValueError, match="colour: expected red, green and blue between 0 and 1"):
+            draw_two_arms(self.apart, colour=np.array([2.0, 0, 0]))
+        with pytest.raises(ValueError, match=r"mask: expected bool of shape \(4, 2\)"):
+            draw_two_arms(self.apart, mask=np.ones((3, 2), bool))

@@ -7,16 +7,17 @@ terminal, otherwise one line for each stage.
 
 import argparse
 import os
+import shlex
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 
-from counterpoint.command_line import audit, augment, convert, demo, fit_mask, inspect, report, score_mask
-from counterpoint.command_line.stopping import Stopped, Watch, watched
+from counterpoint.command_line.stopping import Stopped, Watch
+from counterpoint.command_line.wording import described
 
-VERBS = (inspect, augment, report, audit, fit_mask, score_mask, convert, demo)
+VERBS = ("inspect", "augment", "report", "audit", "fit-mask", "score-mask", "convert", "demo")
 EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError)  # what the library explains in words
 PACKAGE = str(Path(__file__).parents[1])
 
@@ -30,8 +31,8 @@ def parser() -> argparse.ArgumentParser:
     )
     whole.add_argument("--version", action="version", version=metadata.version("counterpoint-rl"))
     verbs = whole.add_subparsers(metavar="VERB", required=True)
-    for module in VERBS:
-        name = module.__name__.rpartition(".")[2].replace("_", "-")
+    for name in VERBS:
+        module = import_module(f"counterpoint.command_line.{name.replace('-', '_')}")
         about, _, rest = (module.__doc__ or "").partition("\n")
         verb = verbs.add_parser(
             name,
@@ -46,35 +47,41 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one verb and return its exit code."""
-    given = parser().parse_args(arguments)
-    with watched() as watch:
-        try:
-            return _run(given)
-        except (KeyboardInterrupt, Stopped):
+    """Run one verb and return its exit code; without ``arguments``, those that the process was started with."""
+    given, watch = argparse.Namespace(verb="", go_on=None), Watch()
+    try:
+        watch.begin()
+        code = _explained_run(arguments, given)
+        watch.end()
+        return code
+    except (KeyboardInterrupt, Stopped):
+        return _stopped(given, watch)
+    except Exception:
+        if watch.signal is not None:
             return _stopped(given, watch)
-        except BrokenPipeError:  # whoever read the output has seen enough
-            sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-            return 0
-        except Exception:
-            if watch.signal is not None:
-                return _stopped(given, watch)
-            traceback.print_exc()  # from a function of the user's, most likely: where it happened matters
-            return 2
+        traceback.print_exc()  # from a function of the user's, most likely: where it happened matters
+        return 2
+    finally:
+        if arguments is not None:
+            watch.restore()
 
 
-def _run(given: argparse.Namespace) -> int:
+def _explained_run(arguments: Sequence[str] | None, given: argparse.Namespace) -> int:
     """Run a verb; what the library explains becomes one line."""
+    parser().parse_args(arguments, given)
+    given.command = shlex.join(["counterpoint", *(sys.argv[1:] if arguments is None else arguments)])
     try:
         code = int(given.run(given))
         sys.stdout.flush()
         return code
-    except BrokenPipeError:
-        raise
+    except BrokenPipeError:  # whoever read the output has seen enough
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+        return 0
     except EXPECTED as error:
         if isinstance(error, TypeError) and not _explained(error):
             raise
-        print(f"counterpoint {given.verb}: {error}", file=sys.stderr)
+        words = described(str(error)) if getattr(given, "description", None) else str(error)
+        print(f"counterpoint {given.verb}: {words}", file=sys.stderr)
         return 2
     except SystemExit as error:
         traceback.print_exc()
@@ -92,5 +99,5 @@ def _explained(error: BaseException) -> bool:
 
 def _stopped(given: argparse.Namespace, watch: Watch) -> int:
     hint = given.go_on(given) if given.go_on is not None else "Run the same command again."
-    print(f"counterpoint {given.verb}: stopped. {hint}", file=sys.stderr)
+    print(f"{' '.join(['counterpoint', given.verb]).strip()}: stopped. {hint}", file=sys.stderr)
     return watch.code

@@ -3,6 +3,8 @@
 import argparse
 import ast
 import importlib
+import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from counterpoint.core.transitions import Transitions
 from counterpoint.description import Description, read_description
 from counterpoint.files import Scan, sample, scan
 from counterpoint.files.jobs import place_of
-from counterpoint.user_code import load
+from counterpoint.user_code import code_of, find, load
 
 WORLDS = {  # name -> class in counterpoint.worlds, imported when asked for
     "sprites": "Sprites",
@@ -59,7 +61,8 @@ def add_simulator(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--simulator",
         metavar="MODULE:FUNCTION",
-        help="(state, action) -> next_state for a batch; with noise as the third argument if the file holds noise",
+        help="(state, action) -> next_state, for a batch or for one row; with noise as the third argument if the file "
+        "holds noise",
     )
     verb.add_argument("--atol", type=float, default=1e-6, help="largest difference that counts as agreement (1e-6)")
 
@@ -104,11 +107,29 @@ def sampled(given: argparse.Namespace, source: Scan) -> Transitions:
 
 
 def described(path: str, source: Scan) -> Description:
-    """Read the description of a dataset; observation keys and the owners of noise come from the file."""
+    """Read the description of a dataset; observation keys come from the file, and owners of noise if it names none.
+
+    Raises:
+        ValueError: if the file holds noise that nobody owns, because it would be lost in a swap.
+    """
     known, found = source.factors, read_description(path, source.observation_keys)
+    if found.factors.noise or found.without_noise:
+        return found
     if known is not None and known.noise and set(known.noise) <= set(found.factors.state):
         return replace(found, factors=replace(found.factors, noise=known.noise))
     return found
+
+
+def opened_as(given: argparse.Namespace, description: Description) -> Scan:
+    """Look at the file of transitions again, without its noise if the description says so."""
+    source = opened(given)
+    return source.without("noise") if description.without_noise else source
+
+
+def tell_unread(source: Scan) -> None:
+    """Name what a file holds besides, and what is therefore left behind."""
+    if source.unread:
+        print(f"left behind, not part of the transitions: {listed(source.unread)}", file=sys.stderr)
 
 
 def inputs(source: Scan, description: Description | None = None) -> dict[str, Path]:
@@ -117,8 +138,19 @@ def inputs(source: Scan, description: Description | None = None) -> dict[str, Pa
     if description is not None:
         found["the description"] = description.path
         found |= {f"the file of [{section}]": path for section, path in description.files.items()}
-        places = {section: place.path for section, place in description.functions.items()}
-        found |= {f"the code of [{section}]": path for section, path in places.items() if path is not None}
+        for section, place in description.functions.items():
+            found |= code_of(f"[{section}]", place)
+    return found
+
+
+def simulator_code(given: argparse.Namespace) -> dict[str, Path]:
+    """Return the files of the functions that ``--simulator`` and ``--environment`` name, by what they are."""
+    named = {"--simulator": given.simulator, "--environment": given.environment}
+    local = {option: text for option, text in named.items() if text is not None and ":" in text}
+    found: dict[str, Path] = {}
+    for option, text in local.items():
+        with suppress(ValueError):  # said when it is loaded
+            found |= code_of(option, find(text, Path.cwd()))
     return found
 
 

@@ -21,16 +21,17 @@ from pathlib import Path
 from typing import Any
 
 from counterpoint.command_line import arguments, shards
+from counterpoint.command_line.judging import judging
 from counterpoint.core.augment import Augmenter
 from counterpoint.description import Description
 from counterpoint.description.building import settings_of
-from counterpoint.files import FORMATS, augment, check_task, report, scan
+from counterpoint.files import FORMATS, report, scan
 from counterpoint.files.apart import require_apart
 from counterpoint.files.augmentation import Plan
 from counterpoint.files.formats import chosen
-from counterpoint.files.jobs import planned
+from counterpoint.files.jobs import carry_out, planned
 from counterpoint.files.output import require_free
-from counterpoint.files.scanning import Scan
+from counterpoint.files.sampling import task_check
 from counterpoint.progress import ProgressBar
 from counterpoint.user_code import sources
 
@@ -66,6 +67,7 @@ def run(given: argparse.Namespace) -> int:
     description = arguments.described(given.description, source)
     if shards.meant(given, source):
         return shards.run(given, source, description, _window(given))
+    source = arguments.opened_as(given, description)
     kind = chosen(given.out, given.format)
     outputs = {"the output": kind.place(given.out)}
     if given.report is not None:
@@ -81,13 +83,16 @@ def run(given: argparse.Namespace) -> int:
     kind.require_free(given.out, force=given.force)
     if given.report is not None:
         require_free(Path(given.report), force=given.force)
-    _check(given, source, description, augmenter)
+    arguments.tell_unread(source)
+    names = shards.checked(given, description)
+    how: dict[str, Any] = {"format": given.format, "resume": given.resume, "force": given.force}
     with ProgressBar("augment", plan.size, "rows") as bar:
-        options = {"resume": given.resume, "force": given.force, "progress": bar.reach}
-        done = augment(source, augmenter, given.out, **options, **amount)
+        check = task_check(augmenter, names) if names else None
+        done = carry_out(plan, given.out, progress=bar.reach, check=check, **how)
     print(done)
     if given.report is not None:
-        print(f"\nreport: {report(scan(given.out), augmenter, given.report, force=given.force)}")
+        options: dict[str, Any] = {"force": given.force, "judge": judging(augmenter), "command": given.command}
+        print(f"\nreport: {report(scan(given.out), augmenter, given.report, **options)}")
     return 0
 
 
@@ -98,14 +103,6 @@ def go_on(given: argparse.Namespace) -> str:
     ):
         return "The same command with --resume continues it."
     return "Run the same command again."
-
-
-def _check(given: argparse.Namespace, source: Scan, description: Description, augmenter: Augmenter) -> None:
-    """Ask reward and terminal functions about real rows, unless they are learned and so not exact."""
-    if given.trust_reward:
-        return
-    checked = shards.checked(given, description)
-    check_task(source, augmenter, reward="reward" in checked, terminal="terminal" in checked)
 
 
 def _window(given: argparse.Namespace) -> dict[str, Any]:

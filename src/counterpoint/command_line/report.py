@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from counterpoint.command_line import arguments
+from counterpoint.command_line.environment import scene
+from counterpoint.command_line.judging import judging
 from counterpoint.files import report
 from counterpoint.files.apart import require_apart
 from counterpoint.files.output import require_free
@@ -32,18 +34,24 @@ def run(given: argparse.Namespace) -> int:
     require_free(Path(given.out), force=given.force)
     source = arguments.opened(given)
     description = arguments.described(given.description, source)
-    require_apart({"the report": Path(given.out)}, arguments.inputs(source, description))
-    step, draw = arguments.step_of(given), drawing(given.world)
+    read = {**arguments.inputs(source, description), **arguments.simulator_code(given)}
+    require_apart({"the report": Path(given.out)}, read)
+    step, draw = arguments.step_of(given), scene(given) or drawing(given.world)
     announce(f"report: {source.rows:,} rows")
-    options: dict[str, Any] = {"force": given.force, "step": step, "atol": given.atol, "draw": draw}
-    print(f"report: {report(source, description.augmenter(), given.out, **options)}")
+    augmenter = description.augmenter()
+    options: dict[str, Any] = {"force": given.force, "step": step, "draw": draw, "command": given.command}
+    options["atol"] = description.tolerance(given.atol)
+    print(f"report: {report(source, augmenter, given.out, judge=judging(augmenter), **options)}")
     return 0
 
 
 def drawing(world: str | None) -> Any:
     """Return the function that draws transitions of a world, if there is one."""
-    name = {"sprites": "draw_sprites", "pong": "draw_pong"}.get(world or "")
+    name = {"sprites": "draw_sprites", "pong": "draw_pong", "two-arms": "draw_two_arms"}.get(world or "")
     if name is None:
         return None
-    picture = getattr(importlib.import_module("counterpoint.worlds.draw"), name)
+    pictures: Any = importlib.import_module("counterpoint.worlds.draw")
+    if world == "two-arms":
+        pictures = importlib.import_module("counterpoint.worlds.draw_arms")
+    picture = getattr(pictures, name)
     return lambda state, action, mask: picture(state, action=action, mask=mask)

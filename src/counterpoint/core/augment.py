@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from counterpoint.core.coda import derived, mixed, require_derived
+from counterpoint.core.coda import derived, mixed, require_derive, require_derived
 from counterpoint.core.counterfactuals import AcceptedRows, Counterfactuals
 from counterpoint.core.engine import Chunk, Funnel, Recipe, Sources, chunks
 from counterpoint.core.factors import Factorization
@@ -45,7 +45,7 @@ class Augmenter:
         samples_per_pair: how many different counterfactuals to try for each pair, at the most.
         policy: which unions of components are swapped: ``Uniform()`` as in the paper, or ``Sparse()``.
         pairing: ``"uniform"`` pairs, as in the paper, or only ``"sharing"`` pairs that have an
-            independent component in common.
+            independent component in common (one that moves, if there are such pairs).
         derive: ``state -> (B, derived)``, recomputes the derived columns of the factorisation.
         window: how many consecutive rows of an episode are recombined together. What is swapped is then
             swapped at every step, each counterfactual is a window of so many rows, numbered as an episode
@@ -86,6 +86,7 @@ class Augmenter:
         require_counts(self, "pairs", "samples_per_pair", "window")
         require_functions(self, "mask_fn", "reward_fn")
         require_choice(self, "pairing", ("uniform", "sharing"))
+        require_derive(self.factors, self.derive)
         if not isinstance(self.policy, UnionPolicy):
             raise TypeError(f"policy: expected Uniform() or Sparse(), got {self.policy!r}.")
 
@@ -222,7 +223,11 @@ class Augmenter:
         context = self.factors.nodes(*self.factors.context)
         sources.need()
         labels = sources.overlaid(np.arange(len(sources.windows)))
-        return sources, sharing(groups, labels, context, pair_key, own), union_key
+        aside = context | static if self.static_share < 1 else context
+        pairs = sharing(groups, labels, aside, pair_key, own)
+        if not pairs.total:  # nothing that moves can be exchanged
+            pairs = sharing(groups, labels, context, pair_key, own)
+        return sources, pairs, union_key
 
     def _finished(self, rows: Transitions, data: Transitions, before: int) -> Transitions:
         """Relabel rows; those of windows become episodes, numbered beyond the real ones and those made before."""

@@ -14,6 +14,7 @@ from counterpoint.core.positions import Position, require_positions
 OwnedColumns: TypeAlias = Mapping[str, tuple[int, ...]]
 
 BASE_ONLY = -1  # the owner of a column that belongs to no factor
+MOST_COLUMNS = 2**20  # of a state; a file that claims more is not believed
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,26 @@ class Factorization:
         order = list(self.state)
         owner = _owner(self.noise, self.noise_width)
         return np.array([order.index(list(self.noise)[index]) for index in owner], dtype=np.int64)
+
+    @cached_property
+    def columns(self) -> Mapping[str, tuple[str, ...]]:
+        """What to call each column of ``state``, ``action`` and ``noise`` in tables and messages.
+
+        Its factor, its place within the factor, and its number: "puck[1] (column 4)".
+        """
+        spaces = {"state": [*self.state.items(), ("derived", self.derived)]}
+        spaces |= {"action": [*self.action.items()], "noise": [*self.noise.items()]}
+        return {
+            space: tuple(
+                name
+                for _, name in sorted(
+                    (column, f"{factor}[{place}] (column {column})")
+                    for factor, columns in owned
+                    for place, column in enumerate(columns)
+                )
+            )
+            for space, owned in spaces.items()
+        }
 
     def require_widths(self, state_columns: int, action_columns: int) -> None:
         """Raise ``ValueError`` unless data of these widths is covered column by column."""

@@ -58,17 +58,19 @@ def uniform(groups: Ints, key: np.uint64, own: Bools | None = None) -> Pairs:
     return _numbered(order, blocks, False, key, own)
 
 
-def sharing(groups: Ints, labels: Ints, context: NodeSet, key: np.uint64, own: Bools | None = None) -> Pairs:
+def sharing(groups: Ints, labels: Ints, aside: NodeSet, key: np.uint64, own: Bools | None = None) -> Pairs:
     """Pair only rows of the same group whose graphs, overlaid, still have two components to exchange.
 
     Rows are classed by graph, and each two graphs are compared once. With more than ``MOST_GRAPHS``
-    different graphs, only the rows that no donor can help (one component) are left out. ``own`` as for `uniform`.
+    different graphs, only the rows that no donor can help (one component) are left out. Components of nodes that
+    stand ``aside`` (N,), of context or of what never changes, do not count. ``own`` as for `uniform`.
     """
     mine_too = np.ones(len(groups), np.bool_) if own is None else own
     keyed = np.column_stack([groups, ~mine_too, labels])
     graphs, graph = np.unique(_as_bytes(keyed), return_inverse=True)
     if len(graphs) > MOST_GRAPHS:
-        useful = np.flatnonzero((labels != 0).any(axis=1))
+        free = labels[:, ~aside]
+        useful = np.flatnonzero((free != free[:, :1]).any(axis=1))
         order, blocks = _within(groups[useful], None if own is None else own[useful])
         return _numbered(useful[order], blocks, True, key, own)
     order, starts, lengths = _classes(graph)
@@ -77,7 +79,7 @@ def sharing(groups: Ints, labels: Ints, context: NodeSet, key: np.uint64, own: B
     for a, row in enumerate(first_row):
         others = first_row[a:]
         mine = np.repeat(labels[row][None], len(others), axis=0)
-        _, sizes = overlay(mine, labels[others], np.broadcast_to(context, mine.shape).copy())
+        _, sizes = overlay(mine, labels[others], np.broadcast_to(aside, mine.shape).copy())
         allowed = (sizes > 1) & (groups[others] == groups[row]) & (mine_too[others] | mine_too[row])
         pairs.extend((a, a + int(b)) for b in np.flatnonzero(allowed))
     one, other = np.array(pairs, np.int64).reshape(-1, 2).T

@@ -31,6 +31,8 @@ def static_nodes(data: Transitions, factors: Factorization) -> NodeSet:
     for start in range(0, len(data), CHUNK):
         rows = slice(start, start + CHUNK)
         changes |= (data.state[rows] != data.next_state[rows]).any(axis=0)
+        if changes.all():
+            break
     still = [name for name, own in factors.state.items() if not changes[list(own)].any()]
     if len(still) == factors.n:
         still = []

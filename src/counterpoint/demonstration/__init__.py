@@ -30,6 +30,7 @@ from counterpoint.worlds.draw import draw_sprites
 Say: TypeAlias = Callable[[str], None]
 
 WORLD, TASK = Sprites(), Place(2)
+TAU = 0.05  # an edge wherever its probability is larger, as in the paper: a missed one hurts, an extra one costs yield
 NONE, IDENTITY, LEARNED, EXACT = ARMS = ("none", "identity", "learned", "exact")
 _HEAD = ("mask", "transitions", "confirmed", "reward per step", "of the way", "seed by seed")
 _WIDTHS = (10, 12, 12, 18, 12, 24)
@@ -40,7 +41,7 @@ class Size:
     """How much to record, to make, to train and to play."""
 
     log: int = 40_000  # transitions without rewards, to learn the mask from
-    held: int = 10_000  # others, to choose its threshold by
+    held: int = 10_000  # others, to judge it by
     epochs: int = 10  # of the mask's training
     real: int = 5_000  # transitions with rewards that an agent has
     counterfactuals: int = 100_000  # that it gets on top
@@ -137,10 +138,12 @@ def outcome(mask: Mask | None, exercise: Exercise) -> Outcome:
 
 
 def learned_mask(log: Transitions, held: Transitions, epochs: int, rng: np.random.Generator) -> tuple[Threshold, str]:
-    """Fit a mask and choose its threshold by other transitions, without labels; also say what it thinks of itself."""
-    estimator = ResidualAttribution(epochs=epochs).fit(log, WORLD.factors, rng=rng)
-    found = calibrate(estimator, held, WORLD.factors, rng=rng)
-    return Threshold(estimator, found.tau), _opinion(found)
+    """Fit a mask without labels; also return what `calibrate` says of it, by other transitions and without labels."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # agents learn meanwhile: a second thread would wait for its turn at every step
+    mask = Threshold(ResidualAttribution(epochs=epochs).fit(log, WORLD.factors, rng=rng), TAU)
+    torch.set_num_threads(threads)
+    return mask, _opinion(calibrate(mask, held, WORLD.factors, rng=rng))
 
 
 def augmented(mask: Mask, exercise: Exercise) -> Counterfactuals:

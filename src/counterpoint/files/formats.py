@@ -12,7 +12,6 @@ A format with a prefix, such as ``minari:``, also has ``locate(id) -> Path``, th
 """
 
 import os
-import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from counterpoint.core.arrays import listed
 from counterpoint.files.foreign import named
 from counterpoint.files.output import Folder, Output, folder_output, output, require_free, require_no_folder
 from counterpoint.files.recording import FileProblem
+from counterpoint.files.regular import require_regular, require_regular_inside
 from counterpoint.files.scanning import Scan
 
 
@@ -64,7 +64,8 @@ class Format:
     def place(self, name: str) -> Path:
         """Return where the data of that name is, or would be."""
         if self.prefix and name.startswith(self.prefix):
-            return Path(self.function("locate")(name.removeprefix(self.prefix)))
+            with named(name):
+                return Path(self.function("locate")(name.removeprefix(self.prefix)))
         return Path(name)
 
     def require_free(self, name: str, *, force: bool) -> None:
@@ -86,14 +87,15 @@ class Format:
         place = self.place(name)
         if self.suffixes:
             _require_readable(place, self)
+        else:
+            require_regular_inside(place)
         found: Scan = self.function("scan")(place, keys)
         return replace(found, path=name, keys=keys)
 
     @contextmanager
     def output(self, name: str, *, force: bool, folder: Path | None = None) -> Iterator[Output | Folder]:
         """Open a file to write into, or a folder to fill, which gets its name when it is complete."""
-        with named(name):
-            place = self.place(name)
+        place = self.place(name)
         if self.suffixes:
             with output(place, force=force, folder=folder) as file:
                 yield file
@@ -166,9 +168,8 @@ def _unknown(name: str) -> str:
 
 def _require_readable(path: Path, kind: Format) -> None:
     """Raise unless ``path`` is a regular file that begins as files of that format do."""
+    require_regular(path)
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise FileProblem("this is not a regular file.")
         with open(path, "rb") as file:
             start = file.read(8)
     except OSError as error:

@@ -59,7 +59,7 @@ class JobFolder:
         except BaseException as error:
             with self._stack:
                 if self._new and not shared:
-                    shutil.rmtree(folder, ignore_errors=True)
+                    self.remove()
             if isinstance(error, OSError):
                 raise problem(folder, error) from error
             raise
@@ -83,8 +83,9 @@ class JobFolder:
 
     def _begin(self, *, resume: bool, force: bool, shared: bool) -> None:
         """Take over the folder: go on with the job in it, or start a new one."""
-        there = {entry.name for entry in self.folder.iterdir()}
-        if JOB not in there and any(not name.startswith(".") and name != OWNER for name in there):
+        entries = list(os.scandir(self.folder))
+        there, plain = {entry.name for entry in entries}, all(entry.is_file(follow_symlinks=False) for entry in entries)
+        if not plain or (JOB not in there and any(not name.startswith(".") and name != OWNER for name in there)):
             raise FileProblem(f"{self.folder}: this is in the way, and it is not the folder of a job. Move it.")
         self._new = JOB not in there
         if JOB in there and not resume and not force:
@@ -101,6 +102,13 @@ class JobFolder:
         if JOB not in there or not resume:
             with output(self.folder / JOB, force=True) as file:
                 file.write(json.dumps(self._job).encode())
+
+    def remove(self) -> None:
+        """Remove the folder; what says that it is a job's goes last, for the next one to find if this one is killed."""
+        for entry in sorted(self.folder.iterdir(), key=lambda entry: (entry.name == OWNER, entry.name == JOB)):
+            with suppress(OSError):
+                entry.unlink()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def require_same(folder: Path, job: Mapping[str, Any]) -> None:

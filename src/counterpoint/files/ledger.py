@@ -7,7 +7,6 @@ behind it are removed, and the job makes their rows again.
 """
 
 import hashlib
-import shutil
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import astuple
@@ -77,7 +76,7 @@ class JobLedger(JobFolder):
         """Remove the folder of a job that is done or has not got anywhere; keep the entries of any other."""
         with self._stack:
             if kind is None or not any(self.folder.glob("*.npz")):
-                shutil.rmtree(self.folder, ignore_errors=True)
+                self.remove()
 
     def _place(self, chunk: int) -> Path:
         return self.folder / f"{chunk:06d}-{self._next.get(chunk, 0):06d}.npz"
@@ -86,6 +85,8 @@ class JobLedger(JobFolder):
         provenance = Provenance.concat(*(each.provenance for each in made))
         funnel = np.array(astuple(sum((each.funnel for each in made), Funnel())), np.int64)
         arrays: dict[str, Array] = {**vars(provenance), "funnel": funnel}
+        if max(provenance.base.max(initial=0), provenance.donor.max(initial=0)) < 2**31:
+            arrays |= {name: arrays[name].astype(np.int32) for name in ("base", "donor")}  # half the bytes
         place = self._place(self._chunk)
         with output(place, force=True) as file:
             np.savez(file, allow_pickle=False, **arrays, checksum=np.array(self._checksum(place.name, arrays)))
@@ -99,7 +100,8 @@ class JobLedger(JobFolder):
             if set(found) != {"base", "donor", "swapped", "funnel"} or checksum != self._checksum(place.name, found):
                 return None
             funnel = Funnel(*map(int, found.pop("funnel")))
-            provenance = Provenance(**found)
+            wide = {name: found[name].astype(np.int64) for name in ("base", "donor") if found[name].dtype.kind == "i"}
+            provenance = Provenance(**{**found, **wide})
             provenance.require_parents(rows, factors)
         except (OSError, ValueError, TypeError, KeyError, OverflowError):
             return None

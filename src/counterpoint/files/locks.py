@@ -41,7 +41,7 @@ def is_there(handle: int, path: Path) -> bool:
 @contextmanager
 def opened(path: Path) -> Iterator[int]:
     """Open a file or folder just to lock it."""
-    handle = os.open(path, os.O_RDONLY)
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # a pipe in its place is not waited for
     try:
         yield handle
     finally:

@@ -13,7 +13,7 @@ from typing import Any
 from counterpoint.core.funnel import Funnel
 from counterpoint.files.output import output
 from counterpoint.files.recording import FileProblem
-from counterpoint.files.shards import MANIFEST
+from counterpoint.files.shards import MANIFEST, manifest_text
 
 VERSION = 1
 ENTRY = ".shard.json"  # behind the name of a shard
@@ -84,7 +84,7 @@ def read_manifest(folder: Path) -> list[Shard]:
         FileProblem: if there is none, or it is damaged.
     """
     try:
-        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        found = json.loads(manifest_text(folder))
         if found["version"] != VERSION:
             raise ValueError(f"version {found['version']!r:.80}")
         return [_shard(shard) for shard in found["shards"]]

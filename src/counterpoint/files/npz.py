@@ -20,6 +20,7 @@ from counterpoint.files.foreign import foreign
 from counterpoint.files.header import KEY, head_from_json, head_to_json
 from counterpoint.files.output import Output
 from counterpoint.files.recording import NAMES, Columns, FileProblem, Head, Recording, joined
+from counterpoint.files.regular import require_regular
 from counterpoint.files.scanning import Scan
 
 
@@ -31,8 +32,10 @@ def scan(path: Path, keys: Iterable[str] | None = None) -> Scan:
     head = head_from_json(_text(arrays.pop(KEY)))[0] if KEY in arrays else Head()
     if d4rl.looks_like(arrays):
         found = d4rl.layout(arrays)
-        head = replace(head, notes={**head.notes, "dropped": found.dropped})
+        head = replace(head, notes={**head.notes, "dropped": found.dropped, "not read": d4rl.unread(arrays)})
         return Scan(str(path), "npz", len(found.rows), head, found.chunks)
+    unread = [name for name in arrays if name not in NAMES]
+    head = replace(head, notes={**head.notes, "not read": unread}) if unread else head
     whole = {name: arrays[name] for name in NAMES if name in arrays}
     return Scan(str(path), "npz", _rows(whole), head, lambda _: iter([whole]))
 
@@ -48,6 +51,7 @@ def sink(file: Output, _: Recording, head: Callable[[], Head]) -> Iterator[Calla
 
 def read_arrays(path: Path) -> Columns:
     """Read every array of an ``.npz`` file, none of which may be larger than what the file holds."""
+    require_regular(path)
     with foreign(), zipfile.ZipFile(path) as archive:
         members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
         require_memory(sum(member.file_size for member in members))

@@ -105,7 +105,7 @@ class ShardJob:
 
 
 @dataclass(frozen=True)
-class Task:
+class ShardTask:
     """Makes a shard of a job when it is called with its number."""
 
     job: ShardJob
@@ -151,7 +151,7 @@ def augment_shards(
     with _opened(job, resume=resume, force=force) as folder:
         done = {number: shard for number in range(len(job.shards)) if (shard := folder.finished(job, number))}
         missing = [number for number in range(len(job.shards)) if number not in done]
-        for shard in (engine or Pool())(Task(job, folder.digest), missing):
+        for shard in (engine or Pool())(ShardTask(job, folder.digest), missing):
             done[shard.number] = shard
             if progress is not None:
                 progress(sum(each.real + each.counterfactuals for each in done.values()))
@@ -167,7 +167,7 @@ def augment_one(job: ShardJob, number: int) -> Shard:
         raise exists(Path(job.out))
     folder = _ShardFolder(job.folder, job.identity, resume=True, shared=True)
     with folder.kept():
-        return Task(job, folder.digest)(number)
+        return ShardTask(job, folder.digest)(number)
 
 
 class _ShardFolder(JobFolder):
@@ -221,7 +221,7 @@ def _opened(job: ShardJob, *, resume: bool, force: bool) -> Iterator[_ShardFolde
             for late in job.folder.glob(f".*{PARTIAL}"):
                 late.unlink(missing_ok=True)
             if job.folder.is_dir() and not any(job.folder.glob(f"*{ENTRY}")) and not (job.folder / MANIFEST).exists():
-                shutil.rmtree(job.folder, ignore_errors=True)
+                folder.remove()
 
 
 def _complete(job: ShardJob, out: Path, *, resume: bool, force: bool) -> list[Shard] | None:

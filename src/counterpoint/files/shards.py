@@ -21,6 +21,7 @@ from counterpoint.files import formats
 from counterpoint.files.foreign import named
 from counterpoint.files.output import Folder
 from counterpoint.files.recording import Columns, FileProblem, Head, Recording
+from counterpoint.files.regular import require_regular
 from counterpoint.files.scanning import Scan
 from counterpoint.files.writing import Writer, writer
 
@@ -150,10 +151,18 @@ def _names(path: str) -> list[str]:
     return listed_there
 
 
+def manifest_text(folder: Path) -> str:
+    """Return the text of a manifest; raise unless it is that of a regular file."""
+    path = folder / MANIFEST
+    if path.exists():
+        require_regular(path)
+    return path.read_text(encoding="utf-8")
+
+
 def manifest_names(folder: Path) -> list[str] | None:
     """Return the files that a folder's manifest names, or None if there is no manifest of ours."""
     try:
-        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        found = json.loads(manifest_text(folder))
         names = [str(shard["file"]) for shard in found["shards"]]
     except FileNotFoundError:
         return None

@@ -4,6 +4,7 @@ A tree is an array, or a mapping or tuple of trees, batch first. A part within a
 ``{"goal": {"kettle": ...}}`` has the part ``goal/kettle``.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
@@ -58,7 +59,7 @@ def shapes_of(named: Mapping[str, Array]) -> Shapes:
 
 def width(shape: tuple[int, ...]) -> int:
     """Return the number of columns of a part."""
-    return int(np.prod(shape, dtype=np.int64))
+    return math.prod(shape)
 
 
 def nested(columns: Array, shapes: Shapes) -> Any:

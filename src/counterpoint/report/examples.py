@@ -129,7 +129,8 @@ def _pairs(data: Transitions, augmenter: Augmenter, rng: np.random.Generator) ->
         some = rng.permutation(some)[: max(2, MOST_ROWS // length)]
         masks = call_mask(augmenter.mask_fn, data[found.rows(some).ravel()], factors)
         labels = components(_overlaid(masks, length))
-        pairs = sharing(groups[some], labels, factors.nodes(*factors.context), rng.integers(2**64, dtype=np.uint64))
+        aside = factors.nodes(*factors.context) | static_nodes(data, factors)
+        pairs = sharing(groups[some], labels, aside, rng.integers(2**64, dtype=np.uint64))
     else:
         pairs = uniform(groups, rng.integers(2**64, dtype=np.uint64))
     first, second = pairs.draw(0, most)

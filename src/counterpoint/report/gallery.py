@@ -74,7 +74,7 @@ def frames(length: int, step: int) -> list[int]:
     """Return which rows of a window to show: the first, the last, the one that matters, and others spread evenly.
 
     >>> frames(3, 1), frames(20, 4)
-    ([0, 1, 2], [0, 3, 4, 8, 11, 14, 16, 19])
+    ([0, 1, 2], [0, 4, 5, 8, 11, 14, 16, 19])
     """
     even = np.linspace(0, length - 1, min(length, MOST_FRAMES)).round().astype(int).tolist()
     if step not in even:

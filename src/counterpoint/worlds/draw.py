@@ -61,7 +61,7 @@ def draw_sprites(
         >>> draw_sprites(np.full(16, 0.5), size=64).shape
         (64, 64, 3)
     """
-    sprites = _bodies(state, None)
+    sprites = bodies(state, None)
     n = len(sprites)
     nodes: list[XY] = [(float(x), float(y)) for x, y in sprites[:, :2]]
     canvas = Canvas((-MARGIN, -MARGIN), (1 + MARGIN, 1 + MARGIN), size)
@@ -76,8 +76,8 @@ def draw_sprites(
     canvas.glow(nodes, edges, 0.17)
     for i, body in enumerate(sprites.tolist()):
         colour = COLOURS[i % len(COLOURS)]
-        canvas.box(nodes[i], HALF_SIDE, HALF_SIDE, (*colour, 225), _dark(colour), 0.02)
-        canvas.velocity(nodes[i], (2 * body[2], 2 * body[3]), _dark(colour))
+        canvas.box(nodes[i], HALF_SIDE, HALF_SIDE, (*colour, 225), dark(colour), 0.02)
+        canvas.velocity(nodes[i], (2 * body[2], 2 * body[3]), dark(colour))
     if action is not None:
         x, y = _pair(action)
         nodes.append(((x + 1) / 2, (y + 1) / 2))
@@ -109,7 +109,7 @@ def draw_pong(
         >>> draw_pong(np.zeros(12), size=100).shape
         (100, 160, 3)
     """
-    agent, opponent, ball = (_bodies(state, 3) * SCALE + np.outer(REST, (1, 0, 0, 0))).tolist()
+    agent, opponent, ball = (bodies(state, 3) * SCALE + np.outer(REST, (1, 0, 0, 0))).tolist()
     nodes: list[XY] = [(body[0], body[1]) for body in (agent, opponent, ball)]
     side, top = float(LIMIT[2, 0]), WALL + RADIUS
     canvas = Canvas((-side - 0.1, -top - STRIP), (side + 0.1, top + 0.25), size)
@@ -123,10 +123,10 @@ def draw_pong(
     for y in (-top, top):
         canvas.line([(-side, y), (side, y)], INK, 0.03)
     for body, colour in ((agent, AGENT), (opponent, OPPONENT)):
-        canvas.box((body[0], body[1]), HALF_X, HALF_Y, colour, _dark(colour), 0.02)
+        canvas.box((body[0], body[1]), HALF_X, HALF_Y, colour, dark(colour), 0.02)
     for body, colour in ((agent, AGENT), (opponent, OPPONENT), (ball, BALL)):
-        canvas.velocity((body[0], body[1]), (body[2] / 10, body[3] / 10), _dark(colour))
-    canvas.disc(nodes[2], BALL_SIZE, BALL, _dark(BALL))
+        canvas.velocity((body[0], body[1]), (body[2] / 10, body[3] / 10), dark(colour))
+    canvas.disc(nodes[2], BALL_SIZE, BALL, dark(BALL))
     if action is not None:
         nodes.append(STICK)
     canvas.graph(nodes, edges, rim=0.07, loop=0.28)
@@ -232,7 +232,7 @@ def _path(start: XY, end: XY, rim: float, loop: float) -> list[XY]:
     return [point for point in way if math.dist(point, end) >= rim]
 
 
-def _bodies(state: Floats, count: int | None) -> Array:
+def bodies(state: Floats, count: int | None) -> Array:
     """Return one state as rows x, y, vx, vy, (bodies, 4) float64, or say what is wrong with it."""
     array = np.asarray(state)
     width = "4n" if count is None else str(4 * count)
@@ -266,7 +266,8 @@ def _edges(mask: Bools | None, n: int) -> list[Edge]:
     return [(int(source), int(target)) for source, target in np.argwhere(array & ~np.eye(n + 1, n, dtype=bool))]
 
 
-def _dark(colour: Colour) -> Colour:
+def dark(colour: Colour) -> Colour:
+    """Return a darker shade of a colour."""
     return tuple(round(0.62 * value) for value in colour[:3])
 
 

@@ -86,6 +86,7 @@ def play(buffer, env, rows, seed=1):
 def filled(rows=500, n_envs=1, length=10, kind=CodaHerReplayBuffer, **given):
     env = DummyVecEnv([lambda: make(length)] * n_envs)
     env.seed(3)
-    given = {**(settings() if kind is CodaHerReplayBuffer else {}), **given}
-    buffer = kind(5000, env.observation_space, env.action_space, env=env, n_envs=n_envs, device="cpu", **given)
+    given = {"buffer_size": 5000, **(settings() if kind is CodaHerReplayBuffer else {}), **given}
+    spaces = {"observation_space": env.observation_space, "action_space": env.action_space}
+    buffer = kind(**spaces, env=env, n_envs=n_envs, device="cpu", **given)
     return play(buffer, env, rows)

@@ -26,12 +26,14 @@ from counterpoint.adapters.lerobot.layout import (
 )
 from counterpoint.adapters.parquet import array_of, batches
 from counterpoint.core.arrays import Array, listed
-from counterpoint.core.factors import Factorization
+from counterpoint.core.factors import MOST_COLUMNS, Factorization
 from counterpoint.files import trees
 from counterpoint.files.foreign import foreign
 from counterpoint.files.header import head_from_json
 from counterpoint.files.recording import Columns, FileProblem, Head
 from counterpoint.files.scanning import Scan
+
+COUNTS = ("frame_index", "episode_index", "index")
 
 
 def scan(place: Path, keys: Iterable[str] | None = None) -> Scan:
@@ -44,13 +46,15 @@ def scan(place: Path, keys: Iterable[str] | None = None) -> Scan:
     ours, paired = written.is_file() and keys is None, NEXT in features
     if ours:
         head, layout = head_from_json(written.read_bytes())
+        with foreign():
+            empty = {str(name): np.dtype(dtype) for name, dtype in layout.get("empty", {}).items()}
     else:
         notes = _notes(info, features, seen, about, 0 if paired else len(about["length"]))
-        head, layout = Head(_proposal(seen, features), None, _filters(about), notes), {}
+        head, empty = Head(_proposal(seen, features), None, _filters(about), notes), None
     rows = sum(about["length"]) - (0 if paired else len(about["length"]))
 
     def columns(rows: int) -> Iterator[Columns]:
-        frames = _Frames(features, list(seen), layout.get("empty", {}) if ours else None)
+        frames = _Frames(features, list(seen), empty)
         for file in sorted((place / "data").rglob("*.parquet")):
             for batch in batches(file, rows, frames.names):
                 yield frames.transitions(batch)
@@ -63,7 +67,7 @@ def _info(place: Path) -> dict[str, Any]:
     with foreign():
         info = json.loads((place / INFO).read_bytes())
         version, features = str(info["codebase_version"]), info["features"]
-        shapes = [length for one in features.values() for length in (*one["shape"], len(one["dtype"]))]
+        shapes = [tuple(one["shape"]) for one in features.values() if isinstance(one["dtype"], str)]
     if version != VERSION:
         older = re.fullmatch(r"v?[12]\.\d+", version)
         raise FileProblem(
@@ -74,10 +78,14 @@ def _info(place: Path) -> dict[str, Any]:
                 else "A newer counterpoint-rl may read it."
             )
         )
-    if not all(isinstance(length, int) and length > 0 for length in shapes) or not set(FRAME) <= set(features):
+    whole = all(isinstance(length, int) and length > 0 for shape in shapes for length in shape)
+    if not whole or len(shapes) != len(features) or not set(FRAME) <= set(features):
         raise FileProblem(
             f"its features are incomplete: each needs a dtype and a shape, and {listed(list(FRAME))} exist."
         )
+    wide = [name for name, shape in zip(features, shapes, strict=True) if trees.width(shape) > MOST_COLUMNS]
+    if wide and not {features[name]["dtype"] for name in wide} <= set(CAMERAS):
+        raise FileProblem(f"{listed(wide)}: it claims more than {MOST_COLUMNS:,} columns. Is it damaged?")
     return dict(info)
 
 
@@ -108,6 +116,11 @@ def _episodes(place: Path) -> dict[str, list[Any]]:
                 values.extend(table.column(name).to_pylist())
     if not found["length"]:
         raise FileProblem("it holds no episodes.")
+    numbers = all(
+        isinstance(value, int) and value >= 0 for name in ("episode_index", "length") for value in found[name]
+    )
+    if not numbers or not all(isinstance(names, list) and set(map(type, names)) <= {str} for names in found["tasks"]):
+        raise FileProblem("what it says about its episodes is incomplete: each needs a number, a length and its tasks.")
     return found
 
 
@@ -183,7 +196,7 @@ def _groups(names: Any, width: int) -> dict[str, list[int]]:
 class _Frames:
     """Turns batches of frames into transitions; the last frame of a batch waits for the one that follows it."""
 
-    def __init__(self, features: Mapping[str, Any], seen: list[str], ours: Mapping[str, str] | None) -> None:
+    def __init__(self, features: Mapping[str, Any], seen: list[str], ours: Mapping[str, np.dtype[Any]] | None) -> None:
         self.features, self.seen, self.ours = features, seen, ours
         wanted = {*seen, ACTION, REWARD, DONE, TRUNCATED, NEXT, *FRAME}
         self.names = [name for name in features if name in wanted or (ours is not None and name.startswith(OURS))]
@@ -192,7 +205,8 @@ class _Frames:
 
     def transitions(self, batch: Any) -> Columns:
         """Return the transitions that are complete with this batch."""
-        frames = {name: self._column(name, batch.column(name)) for name in self.names}
+        with foreign():
+            frames = {name: self._column(name, batch.column(name)) for name in self.names}
         count = len(frames["index"])
         if not np.array_equal(frames["index"], np.arange(self._count, self._count + count)):
             raise FileProblem(
@@ -235,6 +249,10 @@ class _Frames:
 
     def _column(self, name: str, column: Any) -> Array:
         array, shape = array_of(name, column), tuple(self.features[name]["shape"])
+        flag = name in (DONE, TRUNCATED)
+        if array.dtype.kind not in ("biu" if flag else "iu" if name in COUNTS else "biuf"):
+            raise FileProblem(f"{name}: expected {'flags' if flag else 'numbers'}, got {array.dtype}.")
+        array = array.astype(np.bool_) if flag else array
         if array.size != len(array) * trees.width(shape):
             raise FileProblem(f"{name}: expected {trees.width(shape)} values in each row, as its shape {shape} says.")
         wide = name.startswith(SEEN) or name in (NEXT, ACTION, *WIDE)

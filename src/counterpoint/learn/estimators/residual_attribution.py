@@ -24,7 +24,8 @@ _RARE = -4.0  # log odds of an influence before anything is learned
 _NEVER = -30.0  # log odds of what is no pair: a factor's influence on itself
 _MISFIT = 10.0  # how many times more it costs to blame the model of motion than to blame a factor
 _CLEAR = 0.98  # an influence stands if swapping its source makes a difference in this share of rows
-_STANDING = 0.25  # or in this share, to a target that has no clear one and never moves by itself
+_STANDING = 0.25  # or in this share, to a target that never moves by itself and has no clear one
+_BESIDE = 0.5  # beside a clear one of such a target: in this share of the rows in which that one does
 _NEVER_ALONE = 0.6  # such a target errs from its model of motion in this share of rows
 _BEYOND = 2.0  # a difference, or an error, is one beyond this many usual residuals
 _ROWS = 4096  # rows that are looked at at once
@@ -51,9 +52,9 @@ class ResidualAttribution(NetworkEstimator):
 
     The score of an edge is its gate, the probability of an influence, from state and action alone. An
     influence *stands* if swapping its source almost always makes a difference to the model that sees
-    everything (a motor, to the arm it drives); where a target never moves by itself and has no such
-    source, those stand that often make one. The score is then at least the share of rows in which they
-    do, and these sources are known to the models of step 1.
+    everything (a motor, to the arm it drives); where a target never moves by itself, those stand, too, that
+    often make one. The score is then at least the share of rows in which they do, and these sources are known
+    to the models of step 1.
 
     It is at its best where influences come and go: contacts, clicks, switches. It cannot tell where a standing
     influence pauses. It does not see influences far below the noise, nor those that two sources have only
@@ -191,7 +192,8 @@ class Attribution(nn.Module):
             self.standing[source] = (difference > _BEYOND).float().mean(dim=0)
         self.standing.fill_diagonal_(0.0)
         clear = self.standing >= _CLEAR
-        self.standing *= clear | (helpless & ~clear.any(dim=0) & (self.standing >= _STANDING))
+        least = torch.where(clear.any(dim=0), _BESIDE * self.standing.amax(dim=0), _STANDING)
+        self.standing *= clear | (helpless & (self.standing >= least))
 
     def _in_units(self, error: Tensor, usual: Tensor) -> Tensor:
         """Return the size of an error in usual ones, the mean over real columns, (B, n)."""
