@@ -55,7 +55,9 @@ def _kills(runs: dict[str, tuple[Any, Any]]) -> str:
     calm = runs["calm"][1]["manifest"] if "calm" in runs else None
     equal = [row["manifest"] == calm for _, row in killed.values()]
     total = sum(row["kills"] for _, row in killed.values())
-    lines = [f"Workers killed: {total}, in {len(killed)} jobs; complete and equal to an undisturbed job: {sum(equal)}."]
+    lines = ["The runs with killed workers have not been made."]
+    if killed:
+        lines = [f"Workers killed: {total}, in {len(killed)} jobs; complete and equal to a calm job: {sum(equal)}."]
     shares = [row["confirmed"] for _, row in runs.values() if row["confirmed"] is not None]
     if shares:
         lines.append(
