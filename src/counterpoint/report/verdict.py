@@ -57,6 +57,7 @@ def judge(facts: Facts) -> Verdict:
         _yield(facts),
         _parents(facts),
         _selection(facts),
+        _rewards(facts),
         _shift(facts),
     )
     level = max(finding.level for finding in findings)
@@ -165,6 +166,30 @@ def _selection(facts: Facts) -> Remark:
     if shrunk:
         sentence += " Interactions have become rare: keep real rows in every batch."
     return Remark(Level.AMBER if shrunk else Level.GREEN, "Selection", sentence)
+
+
+def _rewards(facts: Facts) -> Remark:
+    """Say whether rewards have shifted; where they take few values, what became of the share of the best one."""
+    found, chance = facts.reward, noise_gap(facts.real.rows, facts.synthetic.rows)
+    before, after = (float(shares[-1]) for shares in (found.before, found.after))
+    rows = 1 / max(1, facts.real.rows) + 1 / max(1, facts.synthetic.rows)
+    spread = 2.6 * float(np.sqrt(before * (1 - before) * rows))  # what a share varies by, but once in a hundred
+    rarer = found.discrete and len(found.bounds) > 1 and after < SHRUNK * before and before - after > spread
+    moved = (found.gap > MOVED and found.gap > chance) or rarer
+    if found.discrete and len(found.bounds) > 1:
+        best = f"The best reward, {number(float(found.bounds[-1]))}, has a share of {share(before)} in the real rows"
+        sentence = f"{best} and of {share(after)} in the counterfactuals."
+    else:
+        sentence = (
+            f"The mean reward is {number(found.real.mean)} in the real rows and {number(found.made.mean)} in the "
+        )
+        sentence += "counterfactuals."
+    if moved:
+        sentence += (
+            " An agent that trains on both sees another task than the recorded one: keep real rows in every batch."
+        )
+        sentence += " A reward function that is wrong away from the recorded rows looks like this, too."
+    return Remark(Level.AMBER if moved else Level.GREEN, "Rewards", sentence)
 
 
 def _shift(facts: Facts) -> Remark:
