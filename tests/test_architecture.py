@@ -23,7 +23,9 @@ TOOLS = {
     "checks",
     "report",
     "scm",
+    "simulators",
     "user_code",
+    "offscreen",
     "progress",
 }
 ALLOWED = {
@@ -70,7 +72,13 @@ BY_NAME = {
     ("command_line/arguments.py", "worlds"),
     ("command_line/arguments.py", "learn"),
     ("command_line/demo.py", "demonstration"),
+    ("command_line/fit_mask.py", "learn"),
+    ("command_line/judging.py", "learn"),
+    ("command_line/judging.py", "report"),
     ("command_line/report.py", "worlds"),
+    ("command_line/fit_mask.py", "learn"),
+    ("command_line/judging.py", "learn"),
+    ("command_line/judging.py", "report"),
     ("command_line/score_mask.py", "learn"),
     ("command_line/shards.py", "adapters"),
     ("description/building.py", "learn"),

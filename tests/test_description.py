@@ -109,7 +109,7 @@ def test_it_makes_an_augmenter(describe, rng):
         ('puck = "2:4"\nroom', 'puck = "4:4"\nroom', 7, r"'puck' has the empty range '4:4'"),
         ('puck = "2:4"\nroom', "puck = true\nroom", 7, "'puck': expected columns such as .*, got True"),
         ("gripper = [0, 1]", "gripper = [0]", 5, "no factor owns columns 1"),
-        ("gripper = [0, 1]", "gripper = [0, 2]", 5, "has two owners"),
+        ("gripper = [0, 1]", "gripper = [0, 2]", 7, "has two owners"),
     ],
 )
 def test_a_mistake_is_named_with_its_line(describe, old, new, line, message):
@@ -129,7 +129,7 @@ def test_a_mistake_is_named_with_its_line(describe, old, new, line, message):
         ("radius = 0.1", "radius = -1", 22, "expected positive distances"),
         ('goal = "goal"\n', "", 27, "from-goal needs 'goal'"),
         ('achieved = "puck"', 'achieved = "puk"', 30, "unknown factor 'puk'; did you mean 'puck'"),
-        ('goal = "goal"\nachieved = "puck"', 'goal = "puck"\nachieved = "goal"', 27, "has more columns than 'goal'"),
+        ('goal = "goal"\nachieved = "puck"', 'goal = "puck"\nachieved = "goal"', 27, "the goal has 2 columns"),
         (
             'kind = "proximity"\nradius = 0.1\nattached = { motor = ["gripper"] }',
             'kind = "learned"\ntau = 1',
@@ -151,7 +151,7 @@ def test_what_is_missing_is_named(describe, tmp_path):
         describe("[action]\npush = [0]")
     with pytest.raises(DescriptionError, match="No such file"):
         read_description(tmp_path / "none.toml")
-    with pytest.raises(DescriptionError, match="at line 1"):
+    with pytest.raises(DescriptionError, match="line 1: "):
         describe("= 3")
     (tmp_path / "keys.toml").write_text('[state]\nball = { keys = ["ball"] }')
     with pytest.raises(
@@ -171,21 +171,90 @@ def test_noise_has_owners(tmp_path):
         read_description(tmp_path / "robot.toml")
 
 
-def test_the_reference_page_has_every_key_and_its_example_is_right(tmp_path):
-    """Every section, kind and word that the code knows is on the page, and the page's example uses every section."""
-    text = PAGE.read_text()
-    example = re.search(r"```toml\n(.*?)```", text, re.DOTALL).group(1)
-    (tmp_path / "robot.toml").write_text(example)
-    found = read_description(tmp_path / "robot.toml")
-    assert set(found.source.table) == set(description.SECTIONS)
+BASE = '[state]\ngripper = "0:3"\npuck = "3:6"\nroom = 6\n[action]\nmotor = "0:2"\n'
+
+
+def examples_on_the_page():
+    """All examples of the reference page, as whole descriptions."""
+    for block in re.findall(r"```toml\n(.*?)```", PAGE.read_text(), re.DOTALL):
+        yield block if "[state]" in block else BASE + block if block.startswith("[") else block + BASE
+
+
+def test_the_reference_page_has_every_key_with_an_example_that_is_right(tmp_path):
+    """Every section, kind and word that the code knows is on the page, in a table and in an example."""
+    text, used = PAGE.read_text(), set()
+    for example in examples_on_the_page():
+        (tmp_path / "robot.toml").write_text(example)
+        for section, value in read_description(tmp_path / "robot.toml").source.table.items():
+            used.add(section)
+            used |= {(section, value.get("kind"), word) for word in value} if isinstance(value, dict) else set()
+            if section in ("angles", "positions"):
+                used |= {(section, word) for entry in value.values() if isinstance(entry, dict) for word in entry}
+    assert set(description.SECTIONS) <= used
     for section in description.SECTIONS:
         assert f"`[{section}]`" in text or f"`{section}`" in text, section
-    for kinds in description.KINDS.values():
+    for section, kinds in description.KINDS.items():
         for kind, words in kinds.items():
             rows = [line for line in text.splitlines() if line.startswith(f'| `"{kind}"`')]
             assert any(all(f"`{word}`" in row for word in words) for row in rows), kind
-    (tmp_path / "robot.toml").write_text(example + "zzz = 1\n")
+            assert {(section, kind, word) for word in words} <= used, (section, kind)
+    for word in ("columns", "plus", "minus", "function"):
+        assert ("derived", None, word) in used
+    assert {("angles", "period"), ("positions", "scale"), ("positions", "offset")} <= used
+    (tmp_path / "robot.toml").write_text(BASE + "[augment]\nzzz = 1\n")
     with pytest.raises(DescriptionError, match="expected one of") as error:
         read_description(tmp_path / "robot.toml")
     for word in str(error.value).split("one of ")[1].rstrip(".").split(", "):
         assert f"| `{word}` |" in text, word
+        assert ("augment", None, word) in used
+
+
+def test_derived_columns_that_are_differences_or_copies_need_no_code(describe, rng):
+    states = rng.random((5, 10))
+    rest = BASE + '[mask]\nkind = "function"\nfunction = "robot:done"\n[reward]\nkind = "constant"\nvalue = 2\n'
+    made = describe('derived = { columns = "7:10", plus = "3:6", minus = "0:3" }\n' + rest).augmenter()
+    np.testing.assert_array_equal(made.derive(states), states[:, 3:6] - states[:, :3])
+    assert (made.reward_fn(states, states, states) == 2).all()
+    copies = describe('derived = { columns = "7:9", plus = [5, 0] }\n' + rest).augmenter()
+    np.testing.assert_array_equal(copies.derive(states), states[:, [5, 0]])
+    for wrong, words in (
+        ('{ columns = "7:10", plus = "3:5" }', "plus has 2 columns, and 3 are derived"),
+        ('{ columns = "7:10", plus = "7:10" }', "must name columns of factors"),
+        ('{ columns = "7:10", plus = "3:6", function = "robot:done" }', "not both"),
+        ('{ columns = "7:10" }', "and a function or plus"),
+    ):
+        with pytest.raises(DescriptionError, match=f"line 1: .*{words}"):
+            describe(f"derived = {wrong}\n" + rest).augmenter()
+
+
+def test_tolerances_and_angles(describe):
+    found = describe(BASE + "[tolerances]\npuck = 0.5\n[angles]\npuck = { columns = 5, period = 360 }\nroom = 6\n")
+    tolerance = found.tolerance(0.1)
+    np.testing.assert_array_equal(tolerance.columns, [0.1] * 3 + [0.5] * 3 + [0.1])
+    np.testing.assert_allclose(tolerance.period[5:], [360, 2 * np.pi])
+    for wrong, line, words in (
+        ("[angles]\npuck = 0", 8, "owns the columns"),
+        ('[angles]\npuck = { columns = 5, period = "x" }', 8, "expected a positive number"),
+        ('[tolerances]\npuck = "x"', 8, "expected a number"),
+        ("[tolerances]\npuck = -1", 7, "0 or more"),
+        ("[tolerances]\nmotor = 1", 8, "unknown factor 'motor'"),
+    ):
+        with pytest.raises(DescriptionError, match=f"line {line}: .*{words}"):
+            describe(BASE + wrong)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('[state]\nhand = [\n  0,  # [types]\n  1,\n]\nmask = "x"\n', 6),
+        ("[types]\nmask = 'a'\n[state]\nmask = 0\nhand = 'zero'\n", 5),
+        ("# [state]\nstate.hand = 'zero'\n", 2),
+        ("['state']\n'a hand' = 0\n\"cup\" = 'zero'\n", 3),
+        ('note = """\n[state]\nhand = 1\n"""\n[state]\nhand = 0\n', 1),
+        ("[state]\nhand = 0\ncup == 1\n", 3),
+        ("\n\n[state\n", 3),
+    ],
+)
+def test_the_line_is_the_true_one(describe, text, line):
+    with pytest.raises(DescriptionError, match=f"robot.toml, line {line}: "):
+        describe(text)

@@ -63,6 +63,29 @@ def test_where_nothing_is_missing_hardly_anything_is_rejected():
     assert made.funnel.no_evidence < 0.03 * made.funnel.proposals
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_few_long_episodes_leave_holes_by_chance_that_are_no_gaps(seed):
+    """A cup that stands still for an episode has been in 200 places: what lies between is not forbidden."""
+    rng = np.random.default_rng(seed)
+    cup = np.repeat(rng.random((200, 2)), 30, axis=0)
+    hand = np.clip(
+        np.repeat(rng.random((200, 2)), 30, axis=0) + rng.normal(0, 0.05, (6000, 2)).cumsum(axis=0) % 0.1, 0, 1
+    )
+    state, zeros = np.hstack([hand, cup]), np.zeros(6000)
+    data = Transitions(state, rng.random((6000, 1)), zeros, state, zeros > 0, episode=np.arange(6000) // 30)
+    mask = Supported(Constant.identity(FACTORS), data, FACTORS)
+    mixed = np.hstack([hand, cup[rng.permutation(6000)]])
+    assert mask.unknown(mixed, data.action).any(axis=(1, 2)).mean() < 0.05
+
+
+@pytest.mark.parametrize("episodes", [1, 3, 300])
+def test_any_number_of_episodes_will_do(episodes):
+    data = recording(apart=0.2)
+    mask = Supported(Constant.identity(FACTORS), data.replace(episode=np.arange(6000) * episodes // 6000), FACTORS)
+    close = np.full((1, 4), 0.5)
+    assert mask(close, np.zeros((1, 1)))[0, :2].all()
+
+
 def test_it_is_a_mask_and_adds_edges_only():
     data = recording(apart=0.2, episode=np.arange(6000) // 30)
     inner = touching(0.3)

@@ -12,7 +12,7 @@ def report(folder: Path) -> None:
     """Write the tables into the page."""
     found = {path.stem: rows.read(path) for path in sorted(folder.glob("*.jsonl"))}
     runs = {name: (head["config"], lines[0]) for name, (head, lines) in found.items() if lines}
-    pages.fill(PAGE, "\n\n".join([_speed(runs), _kills(runs), _origin(found)]))
+    pages.fill(PAGE, "\n\n".join([_speed(runs), _kills(runs), _plan(runs), _origin(found)]))
 
 
 def _speed(runs: dict[str, tuple[Any, Any]]) -> str:
@@ -52,7 +52,8 @@ def _speed(runs: dict[str, tuple[Any, Any]]) -> str:
 
 def _kills(runs: dict[str, tuple[Any, Any]]) -> str:
     killed = {name: run for name, run in runs.items() if run[0]["kills"]}
-    equal = [runs[f"calm-{config['seed']}"][1]["manifest"] == row["manifest"] for config, row in killed.values()]
+    calm = runs["calm"][1]["manifest"] if "calm" in runs else None
+    equal = [row["manifest"] == calm for _, row in killed.values()]
     total = sum(row["kills"] for _, row in killed.values())
     lines = [f"Workers killed: {total}, in {len(killed)} jobs; complete and equal to an undisturbed job: {sum(equal)}."]
     shares = [row["confirmed"] for _, row in runs.values() if row["confirmed"] is not None]
@@ -63,6 +64,22 @@ def _kills(runs: dict[str, tuple[Any, Any]]) -> str:
     for _, row in runs.values():
         lines += [f"A second driver ended with exit code {code}: `{said.strip()}`" for code, said in row["refused"]]
     return "\n\n".join(lines)
+
+
+def _plan(runs: dict[str, tuple[Any, Any]]) -> str:
+    """Extrapolate from one worker: a core takes so long for a billion real transitions, and writes so much."""
+    config, row = next(run for name, run in runs.items() if name in ("pool-1", "pool-2"))
+    rows_made = 1e9 * (1 + config["ratio"])
+    hours = rows_made / (row["rows_per_second"] / config["workers"]) / 3600
+    size = row["output_bytes"] / row["rows"] * rows_made
+    lines = [
+        [f"{cores}", f"{hours / cores:.2f}", f"{size / (hours / cores * 3600) / 1e6:,.0f}"] for cores in (1, 2, 16, 128)
+    ]
+    title = (
+        f"A billion real transitions to {rows_made / 1e9:g} billion, {size / 1e9:,.0f} GB, if cores were all that "
+        f"matters (from {config['workers']} measured here):"
+    )
+    return f"{title}\n\n{pages.table(['cores', 'hours', 'MB written a second'], lines)}"
 
 
 def _origin(found: dict[str, Any]) -> str:

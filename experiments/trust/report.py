@@ -11,10 +11,12 @@ BAND = 0.03  # three points
 TARGET = 0.01
 
 
-def read(folder: Path) -> list[rows.Row]:
-    """Return the rows of all finished runs."""
+def read(folder: Path, *, robots: bool = False) -> list[rows.Row]:
+    """Return the rows of all finished runs, of worlds or of robots."""
     found: list[rows.Row] = []
     for path in sorted(folder.glob("*.jsonl")):
+        if path.stem.startswith("robot-") != robots:
+            continue
         config, lines = rows.read(path)
         found += [{**line, "seed": config["config"]["seed"] if "config" in config else path.stem} for line in lines]
     return [row for row in found if row["truth"] is not None and not np.isnan(row["truth"])]
@@ -26,7 +28,11 @@ def write(folder: Path, docs: Path = pages.DOCS) -> None:
     if not found:
         raise SystemExit(f"{folder}: no finished runs. Start some with: python -m experiments.trust run")
     plot(found, docs / "trust.png")
-    pages.fill(docs / "trust.md", "![Estimate against truth](trust.png)\n\n" + claims(found) + "\n\n" + table(found))
+    parts = ["![Estimate against truth](trust.png)", claims(found), table(found)]
+    robots = read(folder, robots=True)
+    if robots:
+        parts.append(robot_table(robots))
+    pages.fill(docs / "trust.md", "\n\n".join(parts))
 
 
 def claims(found: list[rows.Row]) -> str:
@@ -47,8 +53,39 @@ def claims(found: list[rows.Row]) -> str:
         ["of these the truth is above 2%", "at most 2%", _share([row["truth"] > 2 * TARGET for row in fine])],
         ["the worst of these", "at most 5%", "–" if np.isnan(worst) else f"{worst:.1%}"],
         ["good masks that are called fine", "70%", useful],
+        [
+            "the same, or fine with Supported",
+            "",
+            _share([bool(row.get("fine_if_supported", row["fine"])) for row in good]),
+        ],
+        ["learned masks, 99% right at half of the exact yield", "80%", _learned(found)],
     ]
     return pages.table(["claim", "to be reached", "reached"], lines)
+
+
+def _learned(found: list[rows.Row]) -> str:
+    """Return how many learned masks are good and useful at the threshold that the verdict chose."""
+    mine = [row for row in found if row["mask"] == "learned"]
+    good = [row["truth"] <= TARGET and row["relative_yield"] >= 0.5 for row in mine]
+    return f"{_share(good)} ({sum(good)} of {len(good)})"
+
+
+def robot_table(found: list[rows.Row]) -> str:
+    """Return one line for each mask of each robot."""
+    lines = [
+        [
+            row["robot"],
+            row["mask"],
+            str(row["made"]),
+            f"{row['truth']:.1%} ({row['far']:.1%})",
+            f"{row['wrong_value']:.1%} ({row['wrong_low']:.1%} to {row['wrong_high']:.1%})",
+            f"{row['unknown_value']:.1%}",
+            "fine" if row["fine"] else row["verdict"].split(":")[0],
+        ]
+        for row in found
+    ]
+    head = ["robot", "mask", "audited", "wrong (by more than 1e-3)", "estimate", "unknown", "verdict"]
+    return pages.table(head, lines)
 
 
 def table(found: list[rows.Row]) -> str:

@@ -9,12 +9,17 @@ import numpy as np
 from counterpoint import Augmenter, Transitions
 from counterpoint.checks import audit
 from counterpoint.core.arrays import Array, Bools, Floats
+from counterpoint.learn import Calibration, ResidualAttribution
 from counterpoint.learn.calibration.calibrate import gather, judge
 from counterpoint.learn.calibration.judging import Asked
-from counterpoint.masks import Constant, Proximity, Supported
+from counterpoint.masks import Constant, Proximity, Supported, Threshold
 from counterpoint.worlds import Zoo, collect
 from counterpoint.worlds.zoo import HELD_OUT
 from experiments import rows
+from experiments.exactness import no_reward
+
+WRONG = 1e-6  # a counterfactual that is off by more, in any column, is wrong
+RADII = (0.1, 0.2, 0.3)  # of masks by distance
 
 
 @dataclass(frozen=True)
@@ -26,17 +31,24 @@ class Config:
     fresh: int = 6_000  # for the truth
     pairs: int = 3_000
     kinds: tuple[str, ...] = HELD_OUT
+    fitted: int = 0  # if any, learned masks alone are judged, and this many other rows are what they learn from
+    epochs: int = 30  # of its training
 
     @property
     def name(self) -> str:
         """The name of its file."""
-        return f"world-{self.seed}"
+        return f"{'learned' if self.fitted else 'world'}-{self.seed}"
+
+
+def _preset(seeds: range, some: range, fitted: int, **sizes: Any) -> list[Config]:
+    """Return runs of all worlds, and runs of learned masks in some of them."""
+    return [Config(seed, **sizes) for seed in seeds] + [Config(seed, fitted=fitted, **sizes) for seed in some]
 
 
 PRESETS = {
-    "smoke": [Config(1000, rows=3_000, fresh=1_500, pairs=500)],
-    "laptop": [Config(seed) for seed in range(1000, 1060)],
-    "small": [Config(seed, rows=8_000, fresh=4_000, pairs=2_000) for seed in range(1000, 1060)],
+    "smoke": _preset(range(1000, 1001), range(1000, 1001), 1_000, rows=3_000, fresh=1_500, pairs=500, epochs=2),
+    "laptop": _preset(range(2000, 2060), range(2000, 2060), 40_000),
+    "strangers": _preset(range(2000, 2060), range(2000, 2060, 10), 8_000, rows=8_000, fresh=4_000, pairs=2_000),
 }
 
 
@@ -62,18 +74,33 @@ def masks(world: Zoo, data: Transitions) -> Iterator[tuple[str, Any]]:
     factors = world.factors
     always = world.mask(data.state, data.action).mean(axis=0) > 0.999
     yield "exact", world.mask
+    yield "exact, supported", Supported(world.mask, data, factors)
     yield "all forgotten", Constant(always)
     yield "half forgotten", Forgetful(world, always, 0.5)
     yield "a tenth forgotten", Forgetful(world, always, 0.1)
+    yield "a thirtieth forgotten", Forgetful(world, always, 1 / 30)
     places = {name: place.columns for name, place in factors.positions.items() if name in factors.state}
     moved = {
         name: [other for j, other in enumerate(factors.state) if always[factors.n + k, j]]
         for k, name in enumerate(factors.action)
     }
     if len(places) > 1 and all(moved.values()):
-        near = Proximity(factors, places, 0.2, attached=moved)
-        yield "nearer than 0.2", near
-        yield "nearer than 0.2, supported", Supported(near, data, factors)
+        for radius in RADII:
+            yield f"nearer than {radius}", Proximity(factors, places, radius, attached=moved)
+
+
+def learned(config: Config, world: Zoo, data: Transitions, rng: np.random.Generator) -> Iterator[tuple[str, Any]]:
+    """Yield a learned estimator, to be judged at the threshold that the verdict chooses, and at two others."""
+    other = collect(world, world.policy, config.fitted, rng, environments=256)
+    fitted = ResidualAttribution(epochs=config.epochs, allow_constant=True).fit(
+        other, world.factors, rng=rng, progress=False
+    )
+    yield "learned", fitted
+    scores = np.sort(fitted.scores(data.state[:2_000], data.action[:2_000]), axis=None)
+    edges = float(world.mask(data.state[:2_000], data.action[:2_000]).mean())
+    for times in (0.7, 1.3):  # as many edges as the exact mask has, times this
+        rank = int((1.0 - min(0.99, times * edges)) * len(scores))
+        yield f"learned, {times} times the edges", Threshold(fitted, float(scores[rank]))
 
 
 def work(config: Config, write: rows.Write) -> None:
@@ -83,34 +110,41 @@ def work(config: Config, write: rows.Write) -> None:
     factors, derive = world.factors, world.derive if world.factors.derived else None
     witness, support = gather(data, factors, rng=rng)
     lively = np.append(~witness.alone.still, np.ones(factors.m, np.bool_))
-    exact = 0.0
-    for step, (name, mask) in enumerate(masks(world, data)):
+    _, exact = _truth(config, world, world.mask, fresh, lively, rng)
+    judged = learned(config, world, data, rng) if config.fitted else masks(world, data)
+    for step, (name, mask) in enumerate(judged):
         found = judge(Asked(mask, factors, derive), witness, support, rng=rng)
-        truth, made = _truth(config, world, mask, fresh, lively, rng)
-        exact = made if name == "exact" else exact
-        figures = {
-            f"{part}_{end}": getattr(getattr(found, part), end)
-            for part in ("wrong", "unknown", "contradicted")
-            for end in ("value", "low", "high")
-        }
-        write(
-            step=step, mask=name, truth=truth, relative_yield=made / max(1.0, exact), fine=found.fine,
-            verdict=found.verdict, kinds=list(world.drawn), policy=world.blueprint.behaviour.style, **figures,
-        )  # fmt: skip
+        found, used = chosen(mask, found) if name == "learned" else (found, mask)
+        truth, made = _truth(config, world, used, fresh, lively, rng)
+        about = {"kinds": list(world.drawn), "policy": world.blueprint.behaviour.style}
+        write(step=step, mask=name, truth=truth, relative_yield=made / max(1.0, exact), **about, **figures(found))
+
+
+def chosen(estimator: Any, found: Calibration) -> tuple[Calibration, Threshold]:
+    """Return the best figures of an estimator, and the mask they are about."""
+    best = found.by_kind or found
+    return best, Threshold(estimator, best.tau if best.thresholds is None else best.thresholds)
+
+
+def figures(found: Calibration) -> dict[str, Any]:
+    """Return what a verdict says, by names."""
+    shares = {
+        f"{part}_{end}": getattr(getattr(found, part), end)
+        for part in ("wrong", "unknown", "contradicted")
+        for end in ("value", "low", "high")
+    }
+    words = {"fine": found.fine, "fine_if_supported": found.fine_if_supported, "verdict": found.verdict}
+    return {**words, "thresholds": max(1, len(set(found.taus.values()))), "accepted": found.accepted, **shares}
 
 
 def _truth(
     config: Config, world: Zoo, mask: Any, fresh: Transitions, lively: Array, rng: np.random.Generator
 ) -> tuple[float, float]:
     """Return the share of wrong counterfactuals, and how many were made; static-only swaps left out."""
-
-    def no_reward(state: Floats, action: Floats, after: Floats) -> Floats:  # noqa: ARG001
-        return np.zeros(len(state))
-
     derive = world.derive if world.factors.derived else None
     augmenter = Augmenter(world.factors, mask, no_reward, pairs=config.pairs, samples_per_pair=1, derive=derive)
     made = augmenter(fresh, rng=rng)
     moving = made.swapped[:, lively]
     real = moving.any(axis=1) & ~moving.all(axis=1)
-    wrong = audit(made, world.step).error[real] > 1e-6
+    wrong = audit(made, world.step).error[real] > WRONG
     return float(wrong.mean()) if real.any() else float("nan"), float(real.sum())

@@ -54,7 +54,7 @@ class TestD4rl:
         assert data.episode.tolist() == [0, 0, 1, 1, 2]
         assert data.step.tolist() == [0, 1, 0, 1, 0]
         assert not data.terminated.any()
-        assert came.head.notes == {"dropped": 3}
+        assert came.head.notes == {"dropped": 3, "not read": ["infos/qpos"]}
         for rows in (1, 2, 3, 99):
             chunks = [chunk.transitions.next_state for chunk in files.chunks(path, rows)]
             np.testing.assert_array_equal(np.concatenate(chunks), data.next_state)
@@ -170,7 +170,7 @@ class TestRobomimic:
         assert data.terminated.tolist() == [False, False, True] + [False] * 4 + [True]
         assert came.factors == Factorization.blocks(state={"object": 3, "robot0_eef_pos": 2}, action={"action": 2})
         assert came.head.filters == {"train": (10,), "valid": (2,)}
-        assert came.head.notes == {"env_args": '{"env_name": "Lift"}'}
+        assert came.head.notes == {"env_args": '{"env_name": "Lift"}', "not read": ["states"]}
         assert len(came.only("train")) == 5
 
     def test_without_next_obs_the_following_row_is_next(self, path, rng):

@@ -294,9 +294,11 @@ import sys
 from pathlib import Path
 import numpy as np
 from lerobot.datasets.lerobot_dataset import LeRobotDataset
-ours, theirs = map(Path, sys.argv[1:])
+ours, windows, theirs = map(Path, sys.argv[1:])
 found = LeRobotDataset("local/ours", root=ours)
 print(len(found), found.num_episodes, tuple(found[0]["observation.state"].shape), found[0]["task"])
+found = LeRobotDataset("local/windows", root=windows)
+print("windows", len(found), found.num_episodes)
 names = ["left_waist", "right_waist", "right_elbow"]
 kind = {"dtype": "float32", "shape": (3,), "names": names}
 made = LeRobotDataset.create("local/theirs", 30, {"observation.state": kind, "action": kind}, theirs, use_videos=False)
@@ -313,10 +315,14 @@ made.finalize()
 )
 def test_lerobot_itself_reads_ours_and_we_read_what_it_writes(data, tmp_path):
     files.write(f"lerobot:{tmp_path}/ours", data, factors=WORLD.factors)
-    words = [os.environ["COUNTERPOINT_LEROBOT"], "-c", THEIRS, str(tmp_path / "ours"), str(tmp_path / "theirs")]
+    made = Augmenter(WORLD.factors, WORLD.mask, Place(2), window=3).fill(data, 20, rng=np.random.default_rng(0))
+    files.write(f"lerobot:{tmp_path}/windows", made, factors=WORLD.factors)
+    paths = [str(tmp_path / name) for name in ("ours", "windows", "theirs")]
+    words = [os.environ["COUNTERPOINT_LEROBOT"], "-c", THEIRS, *paths]
     offline = {**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONPATH": os.environ.get("COUNTERPOINT_LEROBOT_PATH", "")}
     printed = subprocess.run(words, env=offline, capture_output=True, text=True, check=True).stdout
     assert f"300 {len(np.unique(data.episode))} (16,) counterpoint" in printed
+    assert "windows 60 20" in printed
     found = files.read(tmp_path / "theirs")
     assert len(found) == 4 + 5
     assert list(found.factors.state) == ["left", "right"]

@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -113,6 +114,20 @@ class TestMasks:
         assert run(capsys, "score-mask", mask, "data.parquet") == (1, "the verdict\n", "")
         words = ("--derive", "math:hypot")  # is passed on
         assert run(capsys, "score-mask", mask, "data.parquet", *words) == (0, "the verdict\n", "")
+
+    def test_the_mask_of_a_description_is_judged_too(self, data, capsys, monkeypatch):
+        asked = []
+
+        def calibrate(mask, rows, factors, **_):
+            asked.append(mask(rows.state, rows.action).shape == (len(rows), factors.n + factors.m, factors.n))
+            return SimpleNamespace(fine=True)
+
+        monkeypatch.setattr(learn, "calibrate", calibrate)
+        assert run(capsys, "score-mask", "robot.toml", "data.parquet")[0] == 0
+        assert asked == [True]
+        code, _, err = run(capsys, "score-mask", "robot.toml", "data.parquet", "--tau", 1)
+        assert code == 2
+        assert "--tau: the mask of a description is judged from data alone" in err
 
     @pytest.mark.parametrize(
         ("words", "message"),

@@ -17,7 +17,7 @@ SMOKE = run.PRESETS["smoke"][0]
 
 
 def test_worlds_are_of_held_out_kinds_alone():
-    for preset in ("laptop", "small"):
+    for preset in ("laptop", "strangers"):
         assert len({config.seed for config in run.PRESETS[preset]}) == 60
         assert all(config.kinds == HELD_OUT for config in run.PRESETS[preset])
 

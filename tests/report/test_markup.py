@@ -61,7 +61,10 @@ def test_columns_of_numbers_are_flush_right():
 def test_columns_are_named_after_their_factors():
     factors = Factorization(state={"a": (0, 2), "b": (3,)}, action={"push": (0, 1)}, derived=(1,))
     names = column_names(factors, {"push": ("x (m)", "y (m)")})
-    assert names == ["a[0]", "derived[1]", "a[1]", "b", "push x (m)", "push y (m)"]
+    assert names == [
+        "a[0] (column 0)", "derived[0] (column 1)", "a[1] (column 2)", "b[0] (column 3)",
+        "push x (m) (column 0)", "push y (m) (column 1)",
+    ]  # fmt: skip
 
 
 def test_a_drawing_without_a_view_box_is_refused():

@@ -50,8 +50,8 @@ def scan(path: Path, keys: Iterable[str] | None = None) -> Scan:
             raise FileProblem("keys: its states are flat, without named parts to choose from.")
         ours = bool(remembered)
         found = d4rl.layout(tree, ours=ours)
-    if found.dropped:
-        head = replace(head, notes={**head.notes, "dropped": found.dropped})
+        about = {"dropped": found.dropped, "not read": [] if ours else d4rl.unread(tree)}
+    head = replace(head, notes={**head.notes, **{name: what for name, what in about.items() if what}})
 
     def columns(rows: int) -> Iterator[Columns]:
         with opened(path) as tree:
@@ -71,6 +71,8 @@ def _scan_robomimic(
         notes["env_args"] = text
     if not found.paired:
         notes["dropped"] = len(found.demos)
+    if found.unread:
+        notes["not read"] = found.unread
     head = replace(head, factors=factors or head.factors, filters=robomimic.filters(tree), notes=notes)
 
     def columns(_: int) -> Iterator[Columns]:

@@ -56,7 +56,9 @@ def scan(place: Path, keys: Iterable[str] | None = None) -> Scan:
         with foreign():
             first = dataset[0]
         state = trees.shapes_of(trees.chosen(dict(trees.leaves(first.observations)), keys))
-        head = Head(trees.proposal(state, trees.shapes_of(dict(trees.leaves(first.actions)))))
+        unread = [f"infos/{name}" for name, _ in trees.leaves(first.infos or {})]
+        notes = {"not read": unread} if unread else {}
+        head = Head(trees.proposal(state, trees.shapes_of(dict(trees.leaves(first.actions)))), notes=notes)
 
     def columns(_: int) -> Iterator[Columns]:
         for number, episode in enumerate(guarded(dataset.iterate_episodes)):

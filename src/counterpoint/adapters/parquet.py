@@ -44,7 +44,8 @@ def scan(path: Path, keys: Iterable[str] | None = None) -> Scan:
         raise FileProblem("keys: its states are flat, without named parts to choose from.")
     with foreign(), pq.ParquetFile(path) as file:
         rows, schema, text = file.metadata.num_rows, file.schema_arrow, (file.metadata.metadata or {}).get(KEY.encode())
-    head, layout = (Head(), {}) if text is None else head_from_json(text)
+    unread = [name for name in schema.names if name not in NAMES]
+    head, layout = (Head(notes={"not read": unread} if unread else {}), {}) if text is None else head_from_json(text)
     nodes = layout.get("nodes", 0)
     if not isinstance(nodes, int):
         raise FileProblem("its header is malformed; the file is damaged.")

@@ -7,6 +7,7 @@ terminal, otherwise one line for each stage.
 
 import argparse
 import os
+import shlex
 import sys
 import traceback
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from importlib import import_module, metadata
 from pathlib import Path
 
 from counterpoint.command_line.stopping import Stopped, Watch
+from counterpoint.command_line.wording import described
 
 VERBS = ("inspect", "augment", "report", "audit", "fit-mask", "score-mask", "convert", "demo")
 EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError)  # what the library explains in words
@@ -67,6 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _explained_run(arguments: Sequence[str] | None, given: argparse.Namespace) -> int:
     """Run a verb; what the library explains becomes one line."""
     parser().parse_args(arguments, given)
+    given.command = shlex.join(["counterpoint", *(sys.argv[1:] if arguments is None else arguments)])
     try:
         code = int(given.run(given))
         sys.stdout.flush()
@@ -77,7 +80,8 @@ def _explained_run(arguments: Sequence[str] | None, given: argparse.Namespace) -
     except EXPECTED as error:
         if isinstance(error, TypeError) and not _explained(error):
             raise
-        print(f"counterpoint {given.verb}: {error}", file=sys.stderr)
+        words = described(str(error)) if getattr(given, "description", None) else str(error)
+        print(f"counterpoint {given.verb}: {words}", file=sys.stderr)
         return 2
     except SystemExit as error:
         traceback.print_exc()

@@ -3,6 +3,7 @@
 import argparse
 import ast
 import importlib
+import sys
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -60,7 +61,8 @@ def add_simulator(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--simulator",
         metavar="MODULE:FUNCTION",
-        help="(state, action) -> next_state for a batch; with noise as the third argument if the file holds noise",
+        help="(state, action) -> next_state, for a batch or for one row; with noise as the third argument if the file "
+        "holds noise",
     )
     verb.add_argument("--atol", type=float, default=1e-6, help="largest difference that counts as agreement (1e-6)")
 
@@ -105,11 +107,29 @@ def sampled(given: argparse.Namespace, source: Scan) -> Transitions:
 
 
 def described(path: str, source: Scan) -> Description:
-    """Read the description of a dataset; observation keys and the owners of noise come from the file."""
+    """Read the description of a dataset; observation keys come from the file, and owners of noise if it names none.
+
+    Raises:
+        ValueError: if the file holds noise that nobody owns, because it would be lost in a swap.
+    """
     known, found = source.factors, read_description(path, source.observation_keys)
+    if found.factors.noise or found.without_noise:
+        return found
     if known is not None and known.noise and set(known.noise) <= set(found.factors.state):
         return replace(found, factors=replace(found.factors, noise=known.noise))
     return found
+
+
+def opened_as(given: argparse.Namespace, description: Description) -> Scan:
+    """Look at the file of transitions again, without its noise if the description says so."""
+    source = opened(given)
+    return source.without("noise") if description.without_noise else source
+
+
+def tell_unread(source: Scan) -> None:
+    """Name what a file holds besides, and what is therefore left behind."""
+    if source.unread:
+        print(f"left behind, not part of the transitions: {listed(source.unread)}", file=sys.stderr)
 
 
 def inputs(source: Scan, description: Description | None = None) -> dict[str, Path]:

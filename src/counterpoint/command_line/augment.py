@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from counterpoint.command_line import arguments, shards
+from counterpoint.command_line.judging import judging
 from counterpoint.core.augment import Augmenter
 from counterpoint.description import Description
 from counterpoint.description.building import settings_of
@@ -66,6 +67,7 @@ def run(given: argparse.Namespace) -> int:
     description = arguments.described(given.description, source)
     if shards.meant(given, source):
         return shards.run(given, source, description, _window(given))
+    source = arguments.opened_as(given, description)
     kind = chosen(given.out, given.format)
     outputs = {"the output": kind.place(given.out)}
     if given.report is not None:
@@ -81,6 +83,7 @@ def run(given: argparse.Namespace) -> int:
     kind.require_free(given.out, force=given.force)
     if given.report is not None:
         require_free(Path(given.report), force=given.force)
+    arguments.tell_unread(source)
     names = shards.checked(given, description)
     how: dict[str, Any] = {"format": given.format, "resume": given.resume, "force": given.force}
     with ProgressBar("augment", plan.size, "rows") as bar:
@@ -88,7 +91,8 @@ def run(given: argparse.Namespace) -> int:
         done = carry_out(plan, given.out, progress=bar.reach, check=check, **how)
     print(done)
     if given.report is not None:
-        print(f"\nreport: {report(scan(given.out), augmenter, given.report, force=given.force)}")
+        options: dict[str, Any] = {"force": given.force, "judge": judging(augmenter), "command": given.command}
+        print(f"\nreport: {report(scan(given.out), augmenter, given.report, **options)}")
     return 0
 
 

@@ -4,10 +4,12 @@ Example:
   counterpoint convert minari:D4RL/door/human-v2 door.parquet
 
 Suffixes choose formats: .parquet, .npz, .hdf5 and .h5 (D4RL, or robomimic with --format), minari:ID, lerobot:FOLDER.
-All columns are kept.
+All columns of the transitions are kept. What else a file holds, such as the states of a simulator, is named and left
+behind.
 """
 
 import argparse
+from dataclasses import replace
 
 from counterpoint.command_line import arguments
 from counterpoint.files import FORMATS, writer
@@ -29,9 +31,11 @@ def run(given: argparse.Namespace) -> int:
     source = arguments.opened(given)
     place = chosen(given.out, given.format).place(given.out)
     require_apart({"the output": place}, arguments.inputs(source))
+    arguments.tell_unread(source)
+    notes = {name: note for name, note in source.head.notes.items() if name != "not read"}
     with (
         ProgressBar("convert", source.rows, "rows") as bar,
-        writer(given.out, source.head, format=given.format, force=given.force) as out,
+        writer(given.out, replace(source.head, notes=notes), format=given.format, force=given.force) as out,
     ):
         for chunk in source.chunks():
             out.append(chunk)

@@ -3,13 +3,13 @@
 import argparse
 import functools
 import importlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from counterpoint.command_line.proposal import proposal
 from counterpoint.files import Scan
 from counterpoint.files.apart import require_apart
-from counterpoint.files.output import output, require_free
+from counterpoint.files.output import require_free
 from counterpoint.user_code import code_of, find, load
 
 REAL = 500  # rows of a file that are repeated before a verdict
@@ -74,6 +74,20 @@ def simulator(given: argparse.Namespace) -> Any:
     return importlib.import_module("counterpoint.adapters.mujoco").Simulator(make)
 
 
+def scene(given: argparse.Namespace) -> Any:
+    """Return what draws transitions of the environment that was asked for, or None if nothing can."""
+    if given.environment is None:
+        return None
+    adapter = importlib.import_module("counterpoint.adapters.mujoco")
+    pictures = importlib.import_module("counterpoint.worlds.fetch.pictures")
+    try:
+        env = maker(given.environment, {**dict(given.setting), "render_mode": "rgb_array"})()
+    except TypeError:  # a function that takes no such setting
+        return None
+    found = adapter.SceneDrawing(env, pictures.from_above if pictures.has_table(env.unwrapped) else None)
+    return found if found.draws else None
+
+
 def judge_by(step: Any, source: Scan) -> None:
     """Let a simulator repeat real rows of the file before its first verdict."""
     if not hasattr(step, "replay"):
@@ -85,8 +99,18 @@ def judge_by(step: Any, source: Scan) -> None:
     print(f"real rows: {step.replayed}")
 
 
-def inspect(given: argparse.Namespace) -> int:
-    """Show how an environment comes apart, and propose a description of its recordings."""
+@dataclass(frozen=True)
+class TakenApart:
+    """An environment, or a world, taken apart: what to show of it, and what a description of its recordings needs."""
+
+    lines: list[str]
+    factors: Any
+    functions: dict[str, str]  # section of a description -> name in the module
+    module: str  # the text of that module
+
+
+def taken_apart(given: argparse.Namespace) -> TakenApart:
+    """Take the environment that was asked for apart."""
     make = maker(given.environment, dict(given.setting))
     module = Path(given.propose).stem.replace("-", "_") + "_environment" if given.propose else "environment"
     if given.propose is not None:
@@ -94,17 +118,11 @@ def inspect(given: argparse.Namespace) -> int:
     adapter = importlib.import_module("counterpoint.adapters.mujoco")
     env = make()
     inside, factors = adapter.anatomy(env), adapter.factorization(env)
-    print("\n".join(_about(given.environment, adapter.Islands(env), inside, factors)))
-    text = proposal(factors.state_width, factors.action_width, factors, module=module, rewarded=_rewarded(env, inside))
-    if given.propose is None:
-        print(f"\nproposed description (--propose FILE writes it):\n\n{text}", end="")
-        return 0
-    beside = Path(given.propose).with_name(f"{module}.py")
-    for path, content in ((beside, _module(given, env, inside)), (Path(given.propose), text)):
-        with output(path, force=given.force) as file:
-            file.write(content.encode())
-    print(f"\nproposed description: {given.propose}, with its functions in {beside}")
-    return 0
+    functions = {"mask": "mask"}
+    functions |= {"derived": "derive"} if factors.derived else {}
+    functions |= {"reward": "reward"} if _rewarded(env, inside) else {}
+    lines = _about(given.environment, adapter.Islands(env), inside, factors)
+    return TakenApart(lines, factors, functions, _module(given, env, inside))
 
 
 def _require_room(given: argparse.Namespace, toml: Path, module: Path) -> None:
@@ -125,7 +143,8 @@ def _about(environment: str, mask: Any, inside: Any, factors: Any) -> list[str]:
         hidden = len(factors.noise.get(name, ()))
         lines.append(f"  {name:<24}{len(columns):>3} columns, {hidden:>3} of hidden state: {_short(columns)}")
     for column, plus, minus in inside.columns.differences:
-        lines.append(f"  column {column} is derived: column {plus} minus column {minus}")
+        names = factors.columns["state"]
+        lines.append(f"  {names[column]} is derived: {names[plus]} minus {names[minus]}")
     for name, columns in factors.action.items():
         moved = [each for k, each in enumerate(inside.bodies.names) if inside.drives[list(columns), k].any()]
         lines.append(f"  {name} moves {' and '.join(moved)}")
@@ -146,7 +165,9 @@ def _rewarded(env: Any, inside: Any) -> bool:
 
 def _module(given: argparse.Namespace, env: Any, inside: Any) -> str:
     settings = dict(given.setting)
-    text = MODULE.format(toml=Path(given.propose).name, environment=given.environment, settings=settings)
+    text = MODULE.format(
+        toml=Path(given.propose or "the description").name, environment=given.environment, settings=settings
+    )
     table = inside.columns.differences
     if table:
         sentence = ", ".join(f"{column} is {plus} minus {minus}" for column, plus, minus in table)

@@ -3,21 +3,28 @@
 Example:
   counterpoint fit-mask pushes.parquet robot.toml --out mask.safetensors
 
-Only the factors of the description matter; none of its functions is run. `counterpoint score-mask` then finds a
-threshold, and the description says how to use it: [mask] kind = "learned", file = "mask.safetensors", tau = ...
+Only the factors of the description matter; none of its functions is run. With 8,000 rows or more, a quarter of them is
+held out to find a threshold and to judge the mask, as `counterpoint score-mask` does with other data. The description
+says how to use it: [mask] kind = "learned", file = "mask.safetensors", tau = ...
 """
 
 import argparse
+import importlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from counterpoint.command_line import arguments
+from counterpoint.core.factors import Factorization
+from counterpoint.core.require import require_share
+from counterpoint.core.transitions import Transitions
 from counterpoint.files.apart import require_apart
 from counterpoint.files.output import require_free
 from counterpoint.progress import announce
 
 RECOMMENDED = "ResidualAttribution"
+HELD_OUT = 0.25  # share of the rows that a mask is judged by
 
 
 def add_arguments(verb: argparse.ArgumentParser) -> None:
@@ -39,6 +46,13 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="a setting of the estimator; may be repeated",
     )
+    verb.add_argument(
+        "--held-out",
+        type=float,
+        default=HELD_OUT,
+        metavar="SHARE",
+        help=f"share of the rows to judge the mask by, whole episodes ({HELD_OUT}); 0 fits it to all of them",
+    )
     arguments.add_rows(verb)
     verb.add_argument("--seed", type=int, default=0, help="the seed of all randomness (0)")
 
@@ -55,10 +69,29 @@ def run(given: argparse.Namespace) -> int:
     description = arguments.described(given.description, source)
     require_apart({"the output": Path(given.out)}, arguments.inputs(source, description))
     factors, data = description.factors, arguments.sampled(given, source)
-    terminal = announce(f"fit-mask: {kind.__name__}, {len(data):,} rows")
-    fitted = estimator.fit(data, factors, rng=np.random.default_rng(given.seed), progress=terminal)
+    rng = np.random.default_rng(given.seed)
+    learning, held = _halves(given.held_out, data, factors, rng)
+    terminal = announce(f"fit-mask: {kind.__name__}, {len(learning):,} rows")
+    fitted = estimator.fit(learning, factors, rng=rng, progress=terminal)
     require_free(Path(given.out), force=given.force)
     fitted.save(given.out)
-    print(f"{given.out}: {kind.__name__}, fitted to {len(data):,} transitions with {factors.n} state factors")
-    print(f"next: counterpoint score-mask {given.out} HELD_OUT_DATA finds a threshold")
+    print(f"{given.out}: {kind.__name__}, fitted to {len(learning):,} transitions with {factors.n} state factors")
+    if held is None:
+        print(f"next: counterpoint score-mask {given.out} HELD_OUT_DATA finds a threshold")
+        return 0
+    learn: Any = importlib.import_module("counterpoint.learn")
+    print(learn.calibrate(fitted, held, factors, rng=rng, progress=terminal))
     return 0
+
+
+def _halves(
+    share: float, data: Transitions, factors: Factorization, rng: np.random.Generator
+) -> tuple[Transitions, Transitions | None]:
+    """Return what to fit a mask to, and what to judge it by, if there is enough and nothing has to be derived."""
+    require_share("--held-out", share)
+    fitting: Any = importlib.import_module("counterpoint.learn.training.fitting")
+    fewest: int = importlib.import_module("counterpoint.learn.calibration.calibrate").FEWEST_ROWS
+    if factors.derived or share * len(data) < fewest:
+        return data, None
+    rest, held = fitting.split(data, share, rng)
+    return (data[rest], data[held]) if len(held) >= fewest else (data, None)

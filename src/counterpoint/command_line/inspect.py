@@ -3,9 +3,10 @@
 Example:
   counterpoint inspect demos.hdf5 --propose robot.toml
 
-Shows shapes, ranges, NaN, episodes, terminals, and which factor owns which columns. The file is read once, in chunks,
-and no function of yours is run. The proposal has one factor for each named part of the observations; mask and reward
-are yours to fill in.
+Shows shapes, ranges, NaN, episodes, terminals, which factor owns which columns, and columns that seem to mix factors.
+No function of yours is run. The proposal has one factor for each named part of the observations, and rules for derived
+columns, reward and end where the rows give them away. With --environment or --world, which know who influences whom, it
+is complete, and its functions are written beside it; otherwise the mask is yours to fill in.
 """
 
 import argparse
@@ -14,52 +15,102 @@ from pathlib import Path
 import numpy as np
 
 from counterpoint.command_line import arguments, environment
-from counterpoint.command_line.proposal import proposal
+from counterpoint.command_line.guessing import Guess, guess
+from counterpoint.command_line.proposal import proposal, unknown
 from counterpoint.core.factors import Factorization
+from counterpoint.core.transitions import Transitions
 from counterpoint.files import Scan
 from counterpoint.files.apart import require_apart
 from counterpoint.files.contents import Contents, contents
+from counterpoint.files.mixtures import Mixture, mixtures
 from counterpoint.files.notes import noted_window
 from counterpoint.files.output import output
 from counterpoint.progress import ProgressBar
+
+SAMPLE = 8192  # rows that guesses and warnings rest on
 
 
 def add_arguments(verb: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
     arguments.add_data(verb, optional=True)
     environment.add_environment(verb)
-    arguments.add_setting(verb)
+    arguments.add_world(verb)
     verb.add_argument("--description", metavar="TOML", help="check this description against the file")
     verb.add_argument("--propose", metavar="TOML", help="write the proposed description to this file")
     verb.add_argument("--force", action="store_true", help="replace an output that exists")
 
 
 def run(given: argparse.Namespace) -> int:
-    """Inspect a file, or an environment."""
-    if given.environment is not None:
-        if given.data is not None:
-            raise ValueError("--environment and a file: give one of them, not both.")
-        return environment.inspect(given)
+    """Inspect a file, or an environment, or both."""
+    apart = _anatomy(given)
     if given.data is None:
-        raise ValueError("give a file of transitions, or --environment ID.")
+        if apart is None:
+            raise ValueError("give a file of transitions, or --environment ID.")
+        print("\n".join(apart.lines))
+        return _propose(given, apart, apart.factors, Guess())
     source = arguments.opened(given)
     if given.propose is not None:
         extra = {} if given.description is None else {"the description": Path(given.description)}
         require_apart({"the proposal": Path(given.propose)}, {**arguments.inputs(source), **extra})
     with ProgressBar("inspect", source.rows, "rows") as bar:
         found = contents(source, bar.reach)
-    factors = source.factors
+    widths = len(found.spans["state"].low), len(found.spans["action"].low)
+    factors = source.factors if apart is None else apart.factors
     if given.description is not None:
         factors = arguments.described(given.description, source).factors
-        factors.require_widths(len(found.spans["state"].low), len(found.spans["action"].low))
-    print("\n".join([*_about(source, found), "", *_columns(found, factors)]))
-    text = proposal(len(found.spans["state"].low), len(found.spans["action"].low), source.factors)
-    if given.propose is not None:
-        with output(Path(given.propose), force=given.force) as file:
-            file.write(text.encode())
-        print(f"\nproposed description: {given.propose}")
-    elif given.description is None:
+    if factors is not None:
+        factors.require_widths(*widths)
+    print("\n".join([*(apart.lines if apart else []), *_about(source, found), "", *_columns(found, factors)]))
+    rows = None if found.bad or not found.rows else next(source.chunks(SAMPLE)).transitions
+    print("".join(_warnings(rows, factors)), end="")
+    if given.description is not None and given.propose is None:
+        return 0
+    known = source.factors if apart is None else apart.factors
+    seen = Guess() if rows is None else guess(rows, known or unknown(*widths))
+    return _propose(given, apart, known, seen, widths)
+
+
+def _anatomy(given: argparse.Namespace) -> environment.TakenApart | None:
+    """Take the environment or world apart that was asked for, if any."""
+    if given.environment is not None:
+        if given.world is not None:
+            raise ValueError("--world: give it or --environment, not both.")
+        return environment.taken_apart(given)
+    found = arguments.world(given)
+    if found is None:
+        return None
+    kind, settings = arguments.WORLDS[given.world], dict(given.setting)
+    text = f"from counterpoint.worlds import {kind}\n\nworld = {kind}(**{settings!r})\n"
+    text += "mask, step = world.mask, world.step\n"
+    return environment.TakenApart([], found.factors, {"mask": "mask"}, text)
+
+
+def _propose(
+    given: argparse.Namespace,
+    apart: environment.TakenApart | None,
+    factors: Factorization | None,
+    seen: Guess,
+    widths: tuple[int, int] | None = None,
+) -> int:
+    """Print the proposed description, or write it, with the functions that it names beside it."""
+    target = Path(given.propose or "environment")
+    module = target.stem.replace("-", "_") + ("_world" if given.world else "_environment")
+    functions = {} if apart is None else {section: f"{module}:{name}" for section, name in apart.functions.items()}
+    if widths is None:
+        assert factors is not None  # noqa: S101
+        widths = factors.state_width, factors.action_width
+    text = proposal(*widths, factors, functions=functions, guess=seen)
+    if given.propose is None:
         print(f"\nproposed description (--propose FILE writes it):\n\n{text}", end="")
+        return 0
+    beside = target.with_name(f"{module}.py")
+    for path, content in [*([(beside, apart.module)] if apart else []), (target, text)]:
+        with output(path, force=given.force) as file:
+            file.write(content.encode())
+    print(f"\nproposed description: {target}" + (f", with its functions in {beside}" if apart else ""))
+    missing = [name for name in ("mask", "reward", "terminal") if f"# [{name}]" in text]
+    if missing:
+        print(f"to be filled in before `counterpoint augment` takes it: {', '.join(f'[{name}]' for name in missing)}")
     return 0
 
 
@@ -83,13 +134,15 @@ def _about(source: Scan, found: Contents) -> list[str]:
             rows["windows"] = f"{found.made // window:,} of {window} rows, each an episode"
     if source.head.notes.get("dropped"):
         rows["left out"] = f"{source.head.notes['dropped']:,} rows whose next state was not recorded"
+    if source.unread:
+        rows["not read"] = ", ".join(source.unread)
     for name, members in source.head.filters.items():
         rows[f"filter {name}"] = f"{len(members):,} episodes"
     return [source.path, *(f"  {name:<16}{text}" for name, text in rows.items())]
 
 
 def _columns(found: Contents, factors: Factorization | None) -> list[str]:
-    """Return a table of all columns, with the factor that owns each."""
+    """Return a table of all columns, with the factor that owns each, and its place within the factor."""
     lines = [f"{'array':<12}{'column':>7}  {'factor':<20}{'least':>13}{'mean':>13}{'largest':>13}"]
     for name, span in found.spans.items():
         owners = _owners(name, len(span.low), factors)
@@ -104,9 +157,29 @@ def _columns(found: Contents, factors: Factorization | None) -> list[str]:
 
 
 def _owners(name: str, width: int, factors: Factorization | None) -> list[str]:
-    """Return the name of the factor that owns each column of an array."""
-    if name not in ("state", "next_state", "action") or factors is None:
-        return ["-"] * width
-    spaces = factors.action if name == "action" else factors.state
-    owned = {column: factor for factor, columns in spaces.items() for column in columns}
-    return [owned.get(column, "(derived)") for column in range(width)]
+    """Return the factor and the place within it of each column of an array."""
+    space = name.removeprefix("next_")
+    names = () if factors is None else factors.columns.get(space, ())
+    return [name.rpartition(" (")[0] for name in names] if len(names) == width else ["-"] * width
+
+
+def _warnings(rows: Transitions | None, factors: Factorization | None) -> list[str]:
+    """Return a warning for each column that seems to mix two factors, and what to do about it."""
+    found = [] if rows is None or factors is None else mixtures(rows, factors)
+    lines = [f"\nwarning: {_told(one, factors)}" for one in found] if factors is not None else []
+    if lines:
+        lines.append(
+            "\nA swap would tear such a column: half of it belongs to the other factor. Declare differences derived "
+            "(derived = { columns, plus, minus }). For relative velocities, record them in a fixed frame instead, or "
+            "give both factors' columns to one factor.\n"
+        )
+    return lines
+
+
+def _told(one: Mixture, factors: Factorization) -> str:
+    names = factors.columns["state"]
+    what = "the changes of " if one.changes else ""
+    return (
+        f"{names[one.column]} follows a difference of {what}{names[one.plus]} and {names[one.minus]} "
+        f"({one.explained:.1%} explained; by its own factor {one.by_own:.1%})"
+    )

@@ -1,12 +1,14 @@
-"""Say how good a learned mask is, and which threshold to use.
+"""Say how good a mask is, and which threshold to use.
 
 Example:
   counterpoint score-mask mask.safetensors held_out.parquet
+  counterpoint score-mask robot.toml held_out.parquet
   counterpoint score-mask mask.safetensors held_out.parquet --world sprites --tau 0.1
 
 With the true edges, from a world or from an array "mask" (B, N, n) in an .npz file, it gives ranking figures with 95%
 intervals. Without them it estimates from data alone how many counterfactuals would be wrong, names a threshold, and
-answers with exit code 1 if the data had better not be augmented. Use data that the mask was not fitted to.
+answers with exit code 1 if the data had better not be augmented. Use data that the mask was not fitted to. The mask of
+a description (by distance, learned with its tau, or a function of yours, which is run) is judged as it is.
 """
 
 import argparse
@@ -31,7 +33,9 @@ MOST_ROWS = 5000  # that figures with intervals are measured on
 
 def add_arguments(verb: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
-    verb.add_argument("mask", help="a .safetensors file that `counterpoint fit-mask` wrote")
+    verb.add_argument(
+        "mask", help="a .safetensors file that `counterpoint fit-mask` wrote, or a description (TOML) with a mask"
+    )
     arguments.add_data(verb)
     arguments.add_world(verb)
     verb.add_argument("--labels", metavar="NPZ", help='an .npz file with the true edges, an array "mask" (B, N, n)')
@@ -46,6 +50,8 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> int:
     """Score a mask."""
     learn: Any = importlib.import_module("counterpoint.learn")
+    if given.mask.endswith(".toml"):
+        return _judge_described(given, learn)
     estimator, data = learn.load(given.mask), arguments.sampled(given, arguments.opened(given))
     factors, rng = estimator.learned().factors, np.random.default_rng(given.seed)
     derive = given.derive and arguments.imported(given.derive)
@@ -64,6 +70,26 @@ def run(given: argparse.Namespace) -> int:
         setting = (data, factors, rng, derive)
         print("\n" + _at(given, Threshold(estimator, given.tau), scores > given.tau, truth[rows], setting))
     return 0
+
+
+def _judge_described(given: argparse.Namespace, learn: Any) -> int:
+    """Judge the mask of a description from data alone."""
+    for name in ("world", "labels", "tau", "derive"):
+        if getattr(given, name) is not None:
+            raise ValueError(f"--{name}: the mask of a description is judged from data alone. Leave it out.")
+    source = arguments.opened(given)
+    description = arguments.described(given.mask, source)
+    mask, derive = description.mask()
+    found = learn.calibrate(
+        mask,
+        arguments.sampled(given, source),
+        description.factors,
+        rng=np.random.default_rng(given.seed),
+        derive=derive,
+        progress=sys.stderr.isatty(),
+    )
+    print(found)
+    return 0 if found.fine else 1
 
 
 def _truth(given: argparse.Namespace, data: Transitions, factors: Factorization) -> Bools | None:

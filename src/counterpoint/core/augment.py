@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from counterpoint.core.coda import derived, mixed, require_derived
+from counterpoint.core.coda import derived, mixed, require_derive, require_derived
 from counterpoint.core.counterfactuals import AcceptedRows, Counterfactuals
 from counterpoint.core.engine import Chunk, Funnel, Recipe, Sources, chunks
 from counterpoint.core.factors import Factorization
@@ -86,6 +86,7 @@ class Augmenter:
         require_counts(self, "pairs", "samples_per_pair", "window")
         require_functions(self, "mask_fn", "reward_fn")
         require_choice(self, "pairing", ("uniform", "sharing"))
+        require_derive(self.factors, self.derive)
         if not isinstance(self.policy, UnionPolicy):
             raise TypeError(f"policy: expected Uniform() or Sparse(), got {self.policy!r}.")
 

@@ -136,15 +136,20 @@ def mixed(data: Transitions, parents: Provenance, factors: Factorization) -> Tra
 
 def derived(proposal: Transitions, factors: Factorization, derive: DeriveFn | None) -> Transitions:
     """Recompute the derived columns of freshly swapped rows, in place."""
-    if factors.derived and derive is None:
-        raise ValueError(
-            f"derive: the factorisation declares derived columns {factors.derived}, so a function that "
-            "recomputes them after a swap is needed: derive(state) -> (B, derived)."
-        )
+    require_derive(factors, derive)
     if derive is not None:
         for state in (proposal.state, proposal.next_state):
             state[:, list(factors.derived)] = call_derive(derive, state, factors)
     return proposal
+
+
+def require_derive(factors: Factorization, derive: DeriveFn | None) -> None:
+    """Raise unless there is a function for the derived columns, if there are any."""
+    if factors.derived and not callable(derive):
+        raise (ValueError if derive is None else TypeError)(
+            f"derive: the factorisation declares derived columns {factors.derived}, so a function that "
+            "recomputes them after a swap is needed: derive(state) -> (B, derived)."
+        )
 
 
 def require_derived(data: Transitions, factors: Factorization, derive: DeriveFn | None) -> None:
@@ -162,9 +167,9 @@ def require_derived(data: Transitions, factors: Factorization, derive: DeriveFn 
         error = np.abs(made[:, columns] - real[:, columns]) / np.maximum(1.0, np.abs(real[:, columns]))
         worst = np.nan_to_num(error, nan=np.inf).max(axis=0, initial=0.0)
         if worst.max() > 1e-4:
-            column = columns[int(worst.argmax())]
+            column = factors.columns["state"][columns[int(worst.argmax())]]
             raise ValueError(
-                f"derive: it does not reproduce the real data. Worst is column {column} of {name}, off by "
+                f"derive: it does not reproduce the real data. Worst is {column} of {name}, off by "
                 f"{worst.max():.3g} relative to max(1, |value|). It must be computed from the factors' own "
                 "columns alone; the derived columns it is given are NaN."
             )

@@ -155,6 +155,26 @@ class Factorization:
         owner = _owner(self.noise, self.noise_width)
         return np.array([order.index(list(self.noise)[index]) for index in owner], dtype=np.int64)
 
+    @cached_property
+    def columns(self) -> Mapping[str, tuple[str, ...]]:
+        """What to call each column of ``state``, ``action`` and ``noise`` in tables and messages.
+
+        Its factor, its place within the factor, and its number: "puck[1] (column 4)".
+        """
+        spaces = {"state": [*self.state.items(), ("derived", self.derived)]}
+        spaces |= {"action": [*self.action.items()], "noise": [*self.noise.items()]}
+        return {
+            space: tuple(
+                name
+                for _, name in sorted(
+                    (column, f"{factor}[{place}] (column {column})")
+                    for factor, columns in owned
+                    for place, column in enumerate(columns)
+                )
+            )
+            for space, owned in spaces.items()
+        }
+
     def require_widths(self, state_columns: int, action_columns: int) -> None:
         """Raise ``ValueError`` unless data of these widths is covered column by column."""
         _require_width("state", state_columns, self.state_width, self.names[: self.n])

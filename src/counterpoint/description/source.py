@@ -7,6 +7,7 @@ import stat
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -30,21 +31,22 @@ class Source:
             self.table: dict[str, Any] = tomllib.loads(self.text)
         except (tomllib.TOMLDecodeError, RecursionError, ValueError, OverflowError) as error:
             why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-            raise DescriptionError(f"{path}: {why}") from error
+            told = re.fullmatch(r"(?s)(.*) \(at line (\d+), column (\d+)\)", why)
+            where = f"{path}, line {told.group(2)}" if told else str(path)
+            raise DescriptionError(f"{where}: {told.group(1) if told else why}") from error
+
+    @cached_property
+    def places(self) -> dict[tuple[str, ...], int]:
+        """The line of every section and of every key, by its path: ("state", "puck")."""
+        return dict(_places(self.text))
 
     def line(self, section: str | None, key: str | None = None) -> int | None:
         """Find the line of a section, or of a key in it."""
-        inside = section is None
-        for number, text in enumerate(self.text.splitlines(), start=1):
-            heading = re.match(r"\s*\[([^\]]+)\]", text)
-            if heading:
-                inside = heading.group(1).strip() == section
-                if inside and key is None:
-                    return number
-            word = re.match(r"\s*[\"']?([^\"'=\[\]]+?)[\"']?\s*=", text)
-            if word and (word.group(1) == key if inside and key else word.group(1) == section):
-                return number
-        return self.line(section) if key else None
+        if section is None:
+            return None
+        exact = self.places.get((section, key)) if key else None
+        inside = [line for path, line in self.places.items() if path[0] == section]
+        return exact or self.places.get((section,)) or min(inside, default=None)
 
     def fail(self, message: str, section: str | None, key: str | None = None) -> NoReturn:
         """Raise, naming the line if it can be found."""
@@ -128,6 +130,14 @@ class Source:
         self.known("observation key", value, tuple(keys), section, name)
         return tuple(column for key in value for column in keys[key])
 
+    def parts(self, section: str, name: str, optional: Sequence[str]) -> dict[str, Any]:
+        """Read an entry that is plain columns, or a table with columns and optional words."""
+        value = self.table[section][name]
+        if not isinstance(value, dict) or "columns" not in value:
+            return {"columns": self.columns(section, name, value, {})}
+        self.known("word", value, ("columns", *optional), section, name)
+        return {**value, "columns": self.columns(section, name, value["columns"], {})}
+
     def kind(self, section: str, kinds: Mapping[str, Sequence[str]]) -> None:
         """Check that a section has a known kind and only the words of that kind."""
         table = self.table.get(section)
@@ -169,6 +179,41 @@ class Source:
             yield name
         except ValueError as error:
             self.fail(f"{name}: {error}", section, "function")
+
+
+def _places(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Iterate over the sections and keys of a TOML text with their lines; what is inside a value is passed over."""
+    section: tuple[str, ...] = ()
+    depth, quotes = 0, ""
+    for number, line in enumerate(text.split("\n"), start=1):
+        begins = depth == 0 and not quotes
+        heading = re.match(r"\s*\[\[?([^\[\]]+)\]", line) if begins else None
+        if heading:
+            section = _words(heading.group(1))
+            yield section, number
+            continue
+        key = re.match(r"""\s*((?:"[^"]*"|'[^']*'|[^\s"'=#])(?:"[^"]*"|'[^']*'|[^"'=#])*)=""", line) if begins else None
+        if key:
+            yield (*section, *_words(key.group(1))), number
+        depth, quotes = _after(line[key.end() :] if key else line, depth, quotes)
+
+
+def _after(line: str, depth: int, quotes: str) -> tuple[int, str]:
+    """Return how many brackets, and which long quotes, are open at the end of a line."""
+    for found in re.finditer(r'"""|\'\'\'|"(?:\\.|[^"\\])*"|\'[^\']*\'|#.*|[\[\]{}]', line):
+        mark = found.group()
+        if quotes or mark in ('"""', "'''"):
+            quotes = "" if mark == quotes else quotes or mark
+        elif mark in "[{":
+            depth += 1
+        elif mark in "]}":
+            depth = max(0, depth - 1)
+    return depth, quotes
+
+
+def _words(path: str) -> tuple[str, ...]:
+    """Split a dotted key into its words."""
+    return tuple(word.strip(" \t\"'") for word in re.findall(r"""(?:"[^"]*"|'[^']*'|[^.])+""", path))
 
 
 def _text(path: Path) -> str:

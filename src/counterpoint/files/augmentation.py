@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from counterpoint.core import windows
-from counterpoint.core.arrays import listed
+from counterpoint.core.arrays import Ints, listed
 from counterpoint.core.augment import Augmenter, Counterfactuals
 from counterpoint.core.factors import Factorization
 from counterpoint.core.funnel import Funnel
@@ -25,7 +25,8 @@ from counterpoint.files.recording import FileProblem, Head, Recording
 from counterpoint.files.scanning import Scan
 from counterpoint.files.writing import Writer, behind
 
-Check = Callable[[Transitions], None]
+LOOK = 1024  # rows that are looked at before a job begins
+Check = Callable[[Transitions, Ints], None]  # rows, and their numbers in the file
 CHUNK_BYTES = 128 * 2**20  # of real rows that are held in memory
 
 
@@ -116,10 +117,11 @@ class Plan:
                 f"size: a window alone has {window} rows, and you asked for {self.size - rows} more. Ask for more."
             )
         object.__setattr__(self, "size", self.size - (self.size - rows) % window)
-        first = next(self.source.chunks(1))
+        first = next(self.source.chunks(LOOK))
         self.augmenter.factors.require_widths(first.transitions.state.shape[1], first.transitions.action.shape[1])
+        _fitting(first.transitions, self.augmenter.factors, self.source.path)
         if not self.chunk_rows:
-            width = max(1, sum(array.nbytes for array in first.columns().values()))
+            width = max(1, sum(array.nbytes for array in first.columns().values()) // len(first))
             chunks = -(-(rows + self.donor_rows) * width // CHUNK_BYTES)
             object.__setattr__(self, "chunk_rows", -(-rows // chunks))
         self._require_possible()
@@ -191,7 +193,8 @@ def augmented(
     Args:
         plan: what to make.
         ledger: what is accepted is remembered there, and what it remembers is not searched for again.
-        check: is given the real rows of each chunk before anything is made of them; raises if they are not right.
+        check: is given the real rows of each chunk, and their numbers, before anything is made of them; raises if they
+            are not right.
     """
     factors, episode, among = plan.augmenter.factors, plan.first_episode, plan.among or Among()
     first = plan.unbroken and plan.chunk_rows < plan.source.rows
@@ -202,7 +205,7 @@ def augmented(
     start = donors_start = number = 0
     while (recording := next(chunks, None)) is not None:
         if check is not None:
-            check(recording.transitions)
+            check(recording.transitions, _rows(recording))
         if not first:
             yield recording, Funnel()
         data, own = _with_donors(plan, recording.transitions, next(donors, None)), len(recording)
@@ -230,7 +233,7 @@ def _with_donors(plan: Plan, real: Transitions, other: Recording | None) -> Tran
     data = real if windowed else real.replace(episode=None, step=None)
     if other is None:
         return data
-    more = _fitting(other.transitions, plan.augmenter.factors)
+    more = _fitting(other.transitions, plan.augmenter.factors, plan.source.path)
     more = more if windowed else more.replace(episode=None, step=None)
     mine, theirs = ({name: (a.dtype, *a.shape[1:]) for name, a in rows.columns()} for rows in (data, more))
     if mine != theirs:
@@ -242,21 +245,39 @@ def _with_donors(plan: Plan, real: Transitions, other: Recording | None) -> Tran
     return Transitions.concat(data, more)
 
 
+def _rows(recording: Recording) -> Ints:
+    """Return the numbers of real rows in their file."""
+    assert recording.provenance is not None  # noqa: S101
+    return recording.provenance.base
+
+
 def _real(plan: Plan) -> Iterator[Recording]:
     """Iterate over the real rows in chunks, each row its own base and donor."""
     factors, start = plan.augmenter.factors, 0 if plan.among is None else plan.among.first
     chunks = plan.source.chunks(plan.chunk_rows)
     while (chunk := next(chunks, None)) is not None:
-        real, head = _fitting(chunk.transitions, factors), chunk.head
+        real, head = _fitting(chunk.transitions, factors, plan.source.path), chunk.head
         start += len(real)
         del chunk  # so that memory has room for the next one
         yield Recording(real, head, Provenance.real(len(real), factors, first=start - len(real)))
         del real
 
 
-def _fitting(data: Transitions, factors: Factorization) -> Transitions:
-    """Return real rows that fit the factors, with whole numbers for episodes and steps."""
-    if data.noise is not None and data.noise.shape[1] != factors.noise_width:
+def _fitting(data: Transitions, factors: Factorization, path: str) -> Transitions:
+    """Return real rows that fit the factors, with whole numbers for episodes and steps.
+
+    Raises:
+        ValueError: if they hold noise, or hidden state, that no factor owns: a swap would lose it. Noise that never
+            varies is no loss.
+    """
+    came, owned = 0 if data.noise is None else data.noise.shape[1], factors.noise_width
+    if data.noise is not None and came != owned:
+        if owned or (data.noise != data.noise[:1]).any():
+            raise ValueError(
+                f"noise: {path} holds {came} columns of noise or hidden state, and the factors own {owned}. Say "
+                "who owns each: a section [noise] in a description, Factorization(noise=...) in Python. To leave them "
+                "out, write noise = false in a description, or give scan(...).without('noise')."
+            )
         data = data.replace(noise=None)
     numbers = {"episode": data.episode, "step": data.step}
     return data.replace(**{name: None if array is None else array.astype(np.int64) for name, array in numbers.items()})

@@ -27,6 +27,7 @@ RENAMED = {
     "next_state": "next_observations",
     "terminated": "terminals",
 }
+NOISE = "noise"  # read from any file that has it
 EXTRA = (*OPTIONAL, *PARENTS)  # kept under their own names, which D4RL does not use
 
 
@@ -61,7 +62,7 @@ class FlatRows:
         found["action"] = found["action"][:, None] if found["action"].ndim == 1 else found["action"]
         if self.episode is not None and self.step is not None:
             found["episode"], found["step"] = self.episode[low:high][inside], self.step[low:high][inside]
-        found.update({name: np.asarray(self.tree[name][low:high]) for name in self.extra})
+        found.update({name: np.asarray(self.tree[name][low:high])[inside] for name in self.extra})
         return found
 
 
@@ -88,7 +89,7 @@ def layout(tree: Mapping[str, Any], *, ours: bool = False) -> FlatRows:
             "without next_observations and timeouts it is impossible to tell where an episode was cut off. "
             "Add one of the two; timeouts are 1 in the last row of each episode that ran out of time."
         )
-    extra = tuple(name for name in EXTRA if ours and name in tree)
+    extra = tuple(name for name in EXTRA if (ours or name == NOISE) and name in tree)
     _require_one_length(tree, (*RENAMED.values(), "timeouts", *extra))
     terminated = _flags("terminals", tree)
     if ours or "timeouts" not in tree:
@@ -96,10 +97,15 @@ def layout(tree: Mapping[str, Any], *, ours: bool = False) -> FlatRows:
     last = terminated | _flags("timeouts", tree)
     episode, step = _episodes(last)
     if paired:
-        return FlatRows(tree, np.arange(len(last)), terminated, episode, step)
+        return FlatRows(tree, np.arange(len(last)), terminated, episode, step, extra)
     keep = ~last
     keep[-1:] = False
-    return FlatRows(tree, np.flatnonzero(keep), terminated, episode, step, dropped=int((~keep).sum()))
+    return FlatRows(tree, np.flatnonzero(keep), terminated, episode, step, extra, dropped=int((~keep).sum()))
+
+
+def unread(tree: Mapping[str, Any]) -> list[str]:
+    """Return the names of what is in a file from elsewhere and not read, such as ``infos/qpos``."""
+    return sorted(name for name in tree if name not in {*RENAMED.values(), "timeouts", NOISE})
 
 
 def _episodes(last: Bools) -> tuple[Ints, Ints]:

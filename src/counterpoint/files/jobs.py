@@ -30,6 +30,7 @@ from counterpoint.files.sampling import chosen_rows
 from counterpoint.files.scanning import Scan
 from counterpoint.files.writing import writer
 from counterpoint.progress import Progress
+from counterpoint.simulators import Tolerance
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ def audit(
     source: str | os.PathLike[str] | Scan,
     step: Callable[..., Array],
     *,
-    atol: float = 1e-6,
+    atol: float | Tolerance = 1e-6,
     rows: int | None = None,
     real: bool = False,
     progress: Progress | None = None,
@@ -169,11 +170,11 @@ def audit(
 
     Args:
         source: an augmented file, or what `scan` returned. In a file without provenance all rows are looked at.
-        step: ``(state, action) -> next_state``, batched; called with noise where the file holds noise.
-        atol: largest difference in any column that still counts as agreement.
+        step: ``(state, action) -> next_state``, batched or for one row; called with noise where the file holds noise.
+        atol: largest difference in any column that still counts as agreement; or a `Tolerance`.
         rows: look at so many rows at most, spread evenly over the file; all by default.
         real: look at the real rows instead, which says how well simulator and data agree at all.
-        progress: called with the number of rows read so far, now and then.
+        progress: called with the number of rows put back so far, now and then.
 
     Raises:
         FileProblem: if the file cannot be read, or holds no such rows.
@@ -182,17 +183,23 @@ def audit(
     if rows is not None:
         require_count("rows", rows)
     window, found = 1 if real else noted_window(scan.head), None
-    for data in whole_windows(chosen_rows(scan, rows, window, real=real, progress=progress), window):
+    for data in whole_windows(chosen_rows(scan, rows, window, real=real), window):
         made = (
             Counterfactuals(data.transitions, data.provenance, Funnel(), window, noted_static(scan.head))
             if data.provenance
             else data.transitions
         )
-        new = audit_rows(made, step, atol=atol)
+        new = audit_rows(made, step, atol=atol, progress=_beyond(found, window, progress))
         found = new if found is None else found + new
     if found is None:
         raise FileProblem(f"{scan.path}: it holds no {'real transitions' if real else 'counterfactuals to audit'}.")
     return found
+
+
+def _beyond(found: Audit | None, window: int, progress: Progress | None) -> Progress | None:
+    """Return progress that goes on after what was audited before; windows are counted as rows."""
+    before = 0 if found is None else len(found.error)
+    return None if progress is None else lambda done: progress((before + done) * window)
 
 
 def report(
@@ -212,14 +219,18 @@ def report(
         page: where to write the report, an HTML page.
         force: replace a page that exists.
         step: a simulator that the counterfactuals are put back into, as for `audit`.
-        **extras: ``atol`` as for `audit`; ``draw`` and ``labels`` as for `counterpoint.report.Extras`.
+        **extras: ``atol`` as for `audit`; ``command``, to be put on record; ``draw`` and ``labels`` as for
+            `counterpoint.report.Extras`; ``judge``, a function of the real rows that returns a
+            `counterpoint.report.Judgement` of the mask, or None.
     """
     scan = source if isinstance(source, Scan) else look(os.fspath(source), None)
     require_apart({"the report": Path(page)}, {"the data": place_of(scan)})
     require_free(Path(page), force=force)
     data, made = gathered(scan)
-    atol = extras.pop("atol", 1e-6)
+    atol, judge = extras.pop("atol", 1e-6), extras.pop("judge", None)
+    command = extras.pop("command", None)
     about = {
+        **({} if command is None else {"command": command}),
         "file": scan.path,
         "made from": scan.head.source,
         "seed": scan.head.notes.get("seed"),
@@ -233,7 +244,7 @@ def report(
         augmenter,
         rng=np.random.default_rng(0),
         audit=None if step is None else audit_rows(made, step, atol=atol),
-        extras=pages.Extras(about=about, **extras),
+        extras=pages.Extras(about=about, judgement=None if judge is None else judge(data), **extras),
     )
     return found
 

@@ -32,8 +32,10 @@ def scan(path: Path, keys: Iterable[str] | None = None) -> Scan:
     head = head_from_json(_text(arrays.pop(KEY)))[0] if KEY in arrays else Head()
     if d4rl.looks_like(arrays):
         found = d4rl.layout(arrays)
-        head = replace(head, notes={**head.notes, "dropped": found.dropped})
+        head = replace(head, notes={**head.notes, "dropped": found.dropped, "not read": d4rl.unread(arrays)})
         return Scan(str(path), "npz", len(found.rows), head, found.chunks)
+    unread = [name for name in arrays if name not in NAMES]
+    head = replace(head, notes={**head.notes, "not read": unread}) if unread else head
     whole = {name: arrays[name] for name in NAMES if name in arrays}
     return Scan(str(path), "npz", _rows(whole), head, lambda _: iter([whole]))
 

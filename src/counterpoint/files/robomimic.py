@@ -38,6 +38,14 @@ class Demonstrations:
         return all(f"{DEMO}{self.demos[0]}/next_obs/{key}" in self.tree for key in self.keys)
 
     @property
+    def unread(self) -> list[str]:
+        """Return what else the first demonstration holds, such as simulator states; unchosen keys do not count."""
+        first = f"{DEMO}{self.demos[0]}/"
+        there = [name.removeprefix(first) for name in self.tree if name.startswith(first)]
+        read = {"actions", "rewards", "dones", *(f"counterpoint/{name}" for name in self.extra)}
+        return sorted(name for name in there if name not in read and not name.startswith(("obs/", "next_obs/")))
+
+    @property
     def rows(self) -> int:
         """Return the number of transitions."""
         return sum(max(0, self._length(demo) - (not self.paired)) for demo in self.demos)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 import numpy as np
 
 from counterpoint.checks import check_reward_fn, check_terminal_fn
+from counterpoint.core.arrays import Ints
 from counterpoint.core.augment import Augmenter
 from counterpoint.core.require import require_count
 from counterpoint.core.transitions import Transitions
@@ -61,8 +62,7 @@ def check_task(
 ) -> None:
     """Raise if the reward or the terminal function contradicts the real rows of a file.
 
-    Counterfactuals are relabelled by these functions, so a wrong one makes every row wrong. About 65,536 rows are
-    looked at, spread evenly over the file.
+    Counterfactuals are relabelled by these functions, so a wrong one makes every row wrong.
 
     Args:
         source: the file, or what `scan` returned.
@@ -71,16 +71,21 @@ def check_task(
         terminal: look at the terminal function, if there is one.
 
     Raises:
-        CheckFailed: naming the worst row.
+        CheckFailed: naming the worst row by its number in the file.
     """
     scan = source if isinstance(source, Scan) else look(os.fspath(source), None)
-    names = [name for name, asked in (("reward", reward), ("terminal", terminal)) if asked]
-    check = task_check(augmenter, names)
-    for chunk in chosen_rows(scan, ROWS, real=True):
-        check(chunk.transitions)
+    check = task_check(augmenter, [name for name, asked in (("reward", reward), ("terminal", terminal)) if asked])
+    start = 0
+    for chunk in scan.chunks(ROWS):
+        rows, start = start + np.arange(len(chunk)), start + len(chunk)
+        if chunk.provenance is not None:
+            real = ~chunk.provenance.swapped.any(axis=1)
+            chunk, rows = chunk[real], rows[real]  # noqa: PLW2901
+        if len(rows):
+            check(chunk.transitions, rows)
 
 
-def task_check(augmenter: Augmenter, names: Collection[str]) -> Callable[[Transitions], None]:
+def task_check(augmenter: Augmenter, names: Collection[str]) -> Callable[[Transitions, Ints], None]:
     """Return a function that raises if the reward or the terminal function contradicts some of the rows it is given.
 
     Args:
@@ -88,12 +93,13 @@ def task_check(augmenter: Augmenter, names: Collection[str]) -> Callable[[Transi
         names: ``"reward"``, ``"terminal"``, or both.
     """
 
-    def check(data: Transitions) -> None:
-        some = data[:: max(1, -(-len(data) // ROWS))]
+    def check(data: Transitions, rows: Ints) -> None:
+        every = max(1, -(-len(data) // ROWS))
+        some, numbers = data[::every], rows[::every]
         if "reward" in names:
             scale = float(np.abs(some.reward).max(initial=0.0))
-            check_reward_fn(augmenter.reward_fn, some, atol=1e-5 + 1e-4 * scale)
+            check_reward_fn(augmenter.reward_fn, some, atol=1e-5 + 1e-4 * scale, rows=numbers)
         if "terminal" in names and augmenter.terminal_fn is not None:
-            check_terminal_fn(augmenter.terminal_fn, some)
+            check_terminal_fn(augmenter.terminal_fn, some, rows=numbers)
 
     return check

@@ -1,7 +1,7 @@
 """A file that has been looked at but not yet read."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from counterpoint.core.factors import Factorization
 from counterpoint.core.require import require_count
@@ -40,6 +40,12 @@ class Scan:
         return self.head.factors
 
     @property
+    def unread(self) -> list[str]:
+        """What else the file holds, which is not read and would be left behind."""
+        noted = self.head.notes.get("not read")
+        return [str(name) for name in noted] if isinstance(noted, list) else []
+
+    @property
     def observation_keys(self) -> dict[str, Sequence[int]]:
         """The state columns of each observation key of the file, or of the file that it was made from."""
         remembered = self.head.notes.get("keys")
@@ -49,6 +55,16 @@ class Scan:
             return {}
         goal = {"achieved_goal": self.factors.derived} if self.factors.derived else {}
         return {**self.factors.state, **goal}
+
+    def without(self, *names: str) -> "Scan":
+        """Return this file without some optional columns, such as ``noise``."""
+        given = self.columns
+
+        def columns(rows: int) -> Iterator[Columns]:
+            for found in given(rows):
+                yield {name: array for name, array in found.items() if name not in names}
+
+        return replace(self, columns=columns)
 
     def chunks(self, rows: int = ROWS) -> Iterator[Recording]:
         """Iterate over the file, ``rows`` rows at a time (the last chunk may be shorter).

@@ -1,6 +1,6 @@
 """Pairs of factors, and how the two lie to each other."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -103,6 +103,24 @@ class FactorPairs:
     def _position(self, rows: Array, node: int) -> Floats:
         values = rows[:, : self.factors.state_width] if node < self.factors.n else rows[:, self.factors.state_width :]
         return self.factors.positions[self.factors.names[node]].of(values.astype(np.float64))
+
+
+def kinds_of_tau(factors: Factorization, tau: Floats) -> dict[str, float]:
+    """Return thresholds for each edge, (N, n), by kind of edge: "source type > target type"."""
+    kinds = FactorPairs(factors).kinds
+    return {" > ".join(kind.types): float(tau[kind.pairs[0]]) for kind in kinds}
+
+
+def tau_of_kinds(factors: Factorization, table: Mapping[str, float]) -> Floats:
+    """Return a threshold for each edge, (N, n), given one for each kind of edge."""
+    kinds = {" > ".join(kind.types): kind for kind in FactorPairs(factors).kinds}
+    if set(kinds) != set(table):
+        raise ValueError(f"tau: expected a number for each of {sorted(kinds)}, got {sorted(table)}.")
+    tau = np.full((factors.n + factors.m, factors.n), min(table.values(), default=0.0))
+    for name, kind in kinds.items():
+        for pair in kind.pairs:
+            tau[pair] = table[name]
+    return tau
 
 
 def columns_of(factors: Factorization, node: int) -> tuple[int, ...]:

@@ -64,14 +64,16 @@ class Threshold:
         score_fn: ``(state, action) -> float (B, N, n)``, larger meaning more dependent, or an object with
             such a method ``scores``. With the attributes ``uses_next_state`` and ``uses_noise`` it is given
             the next state and the noise.
-        tau: the threshold.
+        tau: the threshold; or one for each edge, (N, n): scores of different kinds may live on different scales.
     """
 
     score_fn: Callable[..., Array] | Any
-    tau: float
+    tau: float | Floats
 
     def __post_init__(self) -> None:
-        if not np.isfinite(self.tau):
+        if np.ndim(self.tau) not in (0, 2):
+            raise ValueError(f"tau: expected a number, or one for each edge, (N, n), got shape {np.shape(self.tau)}.")
+        if not np.isfinite(self.tau).all():
             raise ValueError(f"tau: expected a finite number, got {self.tau!r}.")
         if not callable(self.score_fn) and not hasattr(self.score_fn, "scores"):
             raise TypeError(

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from counterpoint.core.arrays import Array, Bools, Floats
+from counterpoint.core.arrays import Array, Bools, Floats, Ints
 from counterpoint.core.factors import Factorization
 from counterpoint.core.protocols import Mask, declared
 from counterpoint.core.require import require_data
@@ -15,8 +15,11 @@ from counterpoint.masks.regions import Regions
 
 _MOST = 30_000  # real pairs of a kind that are looked at
 _GLUED = 4  # times as many glued ones
-_EXPECTED = 12  # real pairs that a region must be expected to hold: if it holds none, that is not by chance
+_EXPECTED = 8  # episodes that are expected to visit a region: if none does, that is not by chance
+_FEWEST_ROWS = 120
 _PER_EPISODE = 8  # rows of an episode that count
+_FEWEST_EPISODES = 50  # fewer ones cannot be counted, and single rows are
+_FEW = 2_000  # rows that are kept of so few
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +32,66 @@ class _Evidence:
     real: Floats  # (K,) real pairs, as a share of those that independent factors would give
 
 
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Some rows of each episode, states beside actions."""
+
+    values: Array  # (R, S + A)
+    episode: Ints  # (R,) rising
+    within: Ints  # (R,) how many rows of the episode come before
+    count: int  # episodes
+
+    @classmethod
+    def of(cls, data: Transitions) -> "_Rows":
+        """Take some rows of each episode: those of one episode are much alike."""
+        rows = beside(data.state, data.action)
+        if data.episode is None:
+            return cls.alone(rows)
+        start = np.flatnonzero(np.diff(data.episode, prepend=data.episode[0] - 1) != 0)
+        length = np.diff(np.append(start, len(rows)))
+        within = np.arange(len(rows)) - np.repeat(start, length)
+        each = _PER_EPISODE if len(start) >= _FEWEST_EPISODES else -(-_FEW // len(start))
+        every = np.maximum(1, -(-np.repeat(length, length) // each))
+        kept = within % every == 0
+        if len(start) < _FEWEST_EPISODES:
+            return cls.alone(rows[kept])
+        episode = np.repeat(np.arange(len(start)), length)[kept]
+        return cls(rows[kept], episode, (within // every)[kept], len(start))
+
+    @classmethod
+    def alone(cls, rows: Array) -> "_Rows":
+        """Take each row for an episode of its own."""
+        return cls(rows, np.arange(len(rows)), np.zeros(len(rows), np.int64), len(rows))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def halves(self, rng: np.random.Generator) -> tuple["_Rows", "_Rows"]:
+        """Return the rows of half of the episodes, and those of the others."""
+        first = rng.permutation(self.count) < self.count // 2
+        return self.of_episodes(first), self.of_episodes(~first)
+
+    def some(self, most: int, rng: np.random.Generator) -> "_Rows":
+        """Return so many episodes that there are at most so many rows."""
+        if len(self) <= most:
+            return self
+        return self.of_episodes(rng.random(self.count) < most / len(self))
+
+    def of_episodes(self, chosen: Bools) -> "_Rows":
+        """Return the rows of some episodes, numbered anew."""
+        kept = chosen[self.episode]
+        number = np.cumsum(chosen) - 1
+        return _Rows(self.values[kept], number[self.episode[kept]], self.within[kept], int(chosen.sum()))
+
+    def others(self, rng: np.random.Generator) -> Array:
+        """Return for each row one of another episode, the same one for all rows of an episode."""
+        start = np.searchsorted(self.episode, np.arange(self.count))
+        length = np.diff(np.append(start, len(self)))
+        other = rng.permutation(self.count)[self.episode]
+        row = start[other] + np.minimum(self.within, length[other] - 1)
+        return np.asarray(self.values[row])
+
+
 class Supported:
     """A mask with an edge, both ways, between factors that the recordings never show like this.
 
@@ -38,7 +101,9 @@ class Supported:
 
     For every pair of a factor and another one, or an action, the real pairs are held against glued ones, whose
     halves come from different rows. A tree looks for regions where the real ones are missing: there, fewer
-    than ``ratio`` of the pairs were recorded that independent factors would have given. Whatever makes
+    than ``ratio`` of the pairs were recorded that independent factors would have given. Rows of one episode are
+    alike, so episodes are counted, and whole episodes glued; regions are found in one half of them and counted in
+    the other, so that what is missing by chance is not taken for a gap. Whatever makes
     them missing (bodies that cannot overlap, a policy that keeps away, a block that never hangs in the air), a
     swap would go where no data is. Factors of one type are looked at together.
 
@@ -76,12 +141,12 @@ class Supported:
         if not 0 < ratio < 1:
             raise ValueError(f"ratio: expected a share between 0 and 1, got {ratio!r}.")
         require_data(data, factors)
-        if len(data) < 10 * _EXPECTED:
-            raise ValueError(f"data: expected {10 * _EXPECTED} transitions or more to tell gaps, got {len(data)}.")
+        if len(data) < _FEWEST_ROWS:
+            raise ValueError(f"data: expected {_FEWEST_ROWS} transitions or more to tell gaps, got {len(data)}.")
         self.mask, self.factors, self.ratio = mask, factors, ratio
         self.pairs = FactorPairs(factors, both_ways=False)
         rng = np.random.default_rng(seed)
-        rows = _thinned(data)
+        rows = _Rows.of(data)
         self.evidence = [self._look(kind, rows, rng) for kind in self.pairs.kinds]
 
     @property
@@ -109,28 +174,34 @@ class Supported:
                 tied(found.kind, [found.empty[found.regions(each)] for each in features], mask, n)
         return mask
 
-    def _look(self, kind: Kind, rows: Array, rng: np.random.Generator) -> _Evidence:
-        """Compare real pairs with glued ones, of which there are several times as many."""
-        size = min(len(rows), max(1, _MOST // len(kind.pairs)))
-        some = rows[rng.permutation(len(rows))[:size]]
-        real = np.concatenate(list(self.pairs.features(kind, some, some)))
-        others = [some[rng.permutation(size)] for _ in range(_GLUED)]
-        glued = np.concatenate([each for rest in others for each in self.pairs.features(kind, rest, some)])
-        both = np.concatenate([real, glued])
-        label = np.repeat([1.0, 0.0], [len(real), len(glued)])
-        regions = Regions.grow(both, label[:, None], fewest=_GLUED * _EXPECTED)
-        inside, expected = (np.bincount(regions(each), minlength=len(regions)) for each in (real, glued))
-        share = _GLUED * inside / np.maximum(expected, 1)
-        return _Evidence(kind, regions, (share < self.ratio) & (expected >= _GLUED * _EXPECTED), share)
+    def _look(self, kind: Kind, rows: _Rows, rng: np.random.Generator) -> _Evidence:
+        """Compare real pairs with glued ones: find regions in half of the episodes, and count in the other half."""
+        most = max(2, _MOST // len(kind.pairs))
+        found, counted = (half.some(most // 2, rng) for half in rows.halves(rng))
+        features, episodes = self._pairs(kind, found, rng)
+        label = np.repeat([1.0, 0.0], [len(features) // (1 + _GLUED), len(features) - len(features) // (1 + _GLUED)])
+        regions = Regions.grow(features, label[:, None], fewest=_GLUED * _EXPECTED)
+        visits = [_visits(regions, features, episodes, len(found) * len(kind.pairs))]
+        features, episodes = self._pairs(kind, counted, rng)
+        visits.append(_visits(regions, features, episodes, len(counted) * len(kind.pairs)))
+        real, expected = (sum(each) for each in zip(*visits, strict=True))
+        share = real / np.maximum(expected, 1e-9)
+        sure = (visits[1][1] >= _EXPECTED) & (visits[1][0] < self.ratio * visits[1][1])
+        return _Evidence(kind, regions, sure & (share < self.ratio), share)
+
+    def _pairs(self, kind: Kind, rows: _Rows, rng: np.random.Generator) -> tuple[Floats, Ints]:
+        """Return the features of real pairs, then of glued ones, and the number of the visit that each belongs to."""
+        features, visits = [], []
+        for number, source in enumerate([rows.values, *(rows.others(rng) for _ in range(_GLUED))]):
+            for pair, each in enumerate(self.pairs.features(kind, source, rows.values)):
+                features.append(each)
+                visits.append(rows.episode + rows.count * (pair + len(kind.pairs) * number))
+        return np.concatenate(features), np.concatenate(visits)
 
 
-def _thinned(data: Transitions) -> Array:
-    """Return some rows of each episode, states beside actions: the rows of one episode are much alike."""
-    rows = beside(data.state, data.action)
-    if data.episode is None:
-        return rows
-    start = np.flatnonzero(np.diff(data.episode, prepend=data.episode[0] - 1) != 0)
-    length = np.diff(np.append(start, len(rows)))
-    within = np.arange(len(rows)) - np.repeat(start, length)
-    every = np.maximum(1, -(-np.repeat(length, length) // _PER_EPISODE))
-    return np.asarray(rows[within % every == 0])
+def _visits(regions: Regions, features: Floats, visits: Ints, real: int) -> tuple[Floats, Floats]:
+    """Return in how many episodes a region was visited, and in how many of independent factors it would have been."""
+    where = regions(features)
+    each = np.unique(np.stack([where, visits, np.arange(len(where)) >= real]), axis=1)
+    inside, expected = (np.bincount(each[0, each[2] == glued], minlength=len(regions)) for glued in (0, 1))
+    return inside.astype(np.float64), expected / _GLUED

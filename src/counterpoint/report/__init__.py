@@ -21,7 +21,7 @@ Example:
     True
 """
 
-from counterpoint.report.options import DrawFn, Extras, Reliability
+from counterpoint.report.options import DrawFn, Extras, Judgement, Reliability
 from counterpoint.report.page import write_report
 
-__all__ = ["DrawFn", "Extras", "Reliability", "write_report"]
+__all__ = ["DrawFn", "Extras", "Judgement", "Reliability", "write_report"]

@@ -98,16 +98,13 @@ def features(
 
 
 def column_names(factors: Factorization, labels: Mapping[str, Sequence[str]]) -> list[str]:
-    """Name every column of state, then of action, after its factor: "cup[0]", or "cup x" with a label."""
-    names: dict[tuple[str, int], str] = {("state", column): f"derived[{column}]" for column in factors.derived}
-    for space, owned in (("state", factors.state), ("action", factors.action)):
+    """Name every column of state, then of action: "cup[0] (column 3)", or "cup x (column 3)" with a label."""
+    names = [*factors.columns["state"], *factors.columns["action"]]
+    for shift, owned in ((0, factors.state), (factors.state_width, factors.action)):
         for factor, columns in owned.items():
-            known = labels.get(factor)
-            for k, column in enumerate(columns):
-                bare = factor if len(columns) == 1 else f"{factor}[{k}]"
-                names[space, column] = f"{factor} {known[k]}" if known else bare
-    order = [("state", k) for k in range(factors.state_width)] + [("action", k) for k in range(factors.action_width)]
-    return [names[key] for key in order]
+            for label, column in zip(labels.get(factor, ()), columns, strict=False):
+                names[shift + column] = f"{factor} {label} (column {column})"
+    return names
 
 
 def _range(values: Array) -> tuple[float, float]:

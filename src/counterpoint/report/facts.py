@@ -16,6 +16,7 @@ from counterpoint.report.distributions import Comparison, compare, features
 from counterpoint.report.graphs import Graphs, graphs, rows_of
 from counterpoint.report.options import Extras
 from counterpoint.report.provenance import Parents, SwapSet, parents, swap_sets
+from counterpoint.report.scene import scene
 
 MOST_ROWS = 20_000  # rows of data, and of counterfactuals, that distributions and graphs are measured on
 MOST_PROVENANCE = 1_000_000  # counterfactuals whose parents are counted
@@ -82,6 +83,7 @@ def measure(
     sets, different = swap_sets(traced)
     pool, numbers = (real, seen) if made.window == 1 else (data, np.arange(len(data)))  # windows need neighbours
     tried = examples.rejected(pool, numbers, replace(augmenter, window=made.window), rng=rng)
+    extras = extras if extras.draw is not None else replace(extras, draw=scene(real, factors))
     return Facts(
         data=data,
         made=made,

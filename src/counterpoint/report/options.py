@@ -11,7 +11,10 @@ from counterpoint.core.factors import Factorization
 
 
 class DrawFn(Protocol):
-    """A picture of one transition: ``(state (S,), action (A,), mask (N, n)) -> uint8 (H, W, 3)``."""
+    """A picture of one transition: ``(state (S,), action (A,), mask (N, n)) -> uint8 (H, W, 3)``.
+
+    One with the attribute ``uses_noise = True`` gets the noise columns (U,) last, where there are any.
+    """
 
     def __call__(self, state: Floats, action: Floats, mask: Bools, /) -> Array:  # noqa: D102
         ...
@@ -49,6 +52,14 @@ class Reliability:
 
 
 @dataclass(frozen=True)
+class Judgement:
+    """What recordings alone say of the mask, as `counterpoint.learn.calibrate` finds it."""
+
+    fine: bool
+    words: str
+
+
+@dataclass(frozen=True)
 class Extras:
     """The optional parts of a report.
 
@@ -57,12 +68,14 @@ class Extras:
         reliability: how far the scores of a learned mask can be taken as probabilities.
         about: seed, command, date: whatever should be on record.
         labels: factor -> a label for each of its columns, with units.
+        judgement: what recordings alone say of the mask.
     """
 
     draw: DrawFn | None = None
     reliability: Reliability | None = None
     about: Mapping[str, object] = field(default_factory=dict)
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    judgement: Judgement | None = None
 
     def __post_init__(self) -> None:
         if self.reliability is not None and not isinstance(self.reliability, Reliability):

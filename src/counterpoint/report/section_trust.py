@@ -12,8 +12,6 @@ from counterpoint.report import figures, verdict
 from counterpoint.report.distributions import column_names
 from counterpoint.report.facts import MOST_PROVENANCE, MOST_ROWS, Facts
 from counterpoint.report.markup import Html, beside, count, details, figure, join, number, section, share, table, tag
-from counterpoint.report.provenance import swap_sets
-from counterpoint.report.section_structure import set_name
 
 MEANING = {
     "pairs": "pairs of real rows looked at",
@@ -46,7 +44,8 @@ def answer(facts: Facts) -> Html:
         f"{share(verdict.WRONG)}, amber without one. Amber: acceptance below {share(verdict.LOW_ACCEPTANCE)}; "
         f"fewer than {verdict.FEW_DONORS} donors, or one row behind more than {share(verdict.HEAVY)} of the "
         f"counterfactuals; interactions less than {number(verdict.SHRUNK)} times as frequent as in the data; "
-        f"a feature's distribution function off by more than {number(verdict.MOVED)}."
+        f"the distribution function of the reward or of a feature off by more than {number(verdict.MOVED)}; the best "
+        f"reward less than {number(verdict.SHRUNK)} times as frequent as in the data."
     )
     return section(
         "verdict",
@@ -141,11 +140,10 @@ def _wrong(facts: Facts, found: Audit) -> list[Html]:
         table("Columns that differ most", ["column", "largest difference"],
               [[names[k], number(found.columns[k])] for k in worst])
     ]  # fmt: skip
-    if len(found.error) == len(facts.made.windows):
-        bad = found.wrong
-        sets, _ = swap_sets(facts.made.windows[bad], 8)
-        rows = [[set_name(item.nodes, facts.factors), f"{item.rows:,}", share(item.rows / len(bad))] for item in sets]
-        out.append(table("Sets behind the wrong rows", ["swapped set", "wrong rows", "of all wrong rows"], rows))
+    sets = [one for one in found.by_set(facts.factors)[:8] if one[2]]
+    if sets:
+        rows = [[listed(names), f"{tried:,}", f"{wrong:,}", share(1 - wrong / tried)] for names, tried, wrong in sets]
+        out.append(table("Sets behind the wrong rows", ["swapped set", "tried", "wrong", "confirmed"], rows))
     out.append(tag("p", "The usual reason is an edge that the mask misses: widen a radius or lower a threshold."))
     return out
 

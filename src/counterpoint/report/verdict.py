@@ -51,14 +51,23 @@ def judge(facts: Facts) -> Verdict:
     if not len(facts.made):
         nothing = Remark(Level.RED, "Yield", "No counterfactual was accepted, so there is nothing to trust or to use.")
         return Verdict(Level.RED, "Nothing was made.", (nothing,))
-    findings = (_simulator(facts), _yield(facts), _parents(facts), _selection(facts), _shift(facts))
+    findings = (
+        _simulator(facts),
+        *_recordings(facts),
+        _yield(facts),
+        _parents(facts),
+        _selection(facts),
+        _rewards(facts),
+        _shift(facts),
+    )
     level = max(finding.level for finding in findings)
     return Verdict(level, _headline(level, facts.audit is not None, findings[0].level), findings)
 
 
 def _headline(level: Level, audited: bool, simulator: Level) -> str:
     if level == Level.RED:
-        return "Do not train on this: the simulator contradicts too much of it."
+        who = "the simulator contradicts" if simulator == Level.RED else "the recordings contradict"
+        return f"Do not train on this: {who} too much of it."
     if not audited:
         return "Plausible, not proven: nothing but the mask vouches for this data."
     if simulator == Level.AMBER:
@@ -107,6 +116,17 @@ def _simulator(facts: Facts) -> Remark:
     )
 
 
+def _recordings(facts: Facts) -> tuple[Remark, ...]:
+    """Return what recordings alone say of the mask, if they were asked."""
+    found = facts.extras.judgement
+    if found is None:
+        return ()
+    refused = found.words.startswith("do not augment")
+    level = Level.GREEN if found.fine else Level.RED if refused else Level.AMBER
+    sentence = f"Judged by the recordings alone: {found.words[:1].lower()}{found.words[1:]}"
+    return (Remark(level, "Recordings", sentence if sentence.endswith(".") else f"{sentence}."),)
+
+
 def _yield(facts: Facts) -> Remark:
     funnel = facts.made.funnel
     low = funnel.acceptance < LOW_ACCEPTANCE
@@ -146,6 +166,30 @@ def _selection(facts: Facts) -> Remark:
     if shrunk:
         sentence += " Interactions have become rare: keep real rows in every batch."
     return Remark(Level.AMBER if shrunk else Level.GREEN, "Selection", sentence)
+
+
+def _rewards(facts: Facts) -> Remark:
+    """Say whether rewards have shifted; where they take few values, what became of the share of the best one."""
+    found, chance = facts.reward, noise_gap(facts.real.rows, facts.synthetic.rows)
+    before, after = (float(shares[-1]) for shares in (found.before, found.after))
+    rows = 1 / max(1, facts.real.rows) + 1 / max(1, facts.synthetic.rows)
+    spread = 2.6 * float(np.sqrt(before * (1 - before) * rows))  # what a share varies by, but once in a hundred
+    rarer = found.discrete and len(found.bounds) > 1 and after < SHRUNK * before and before - after > spread
+    moved = (found.gap > MOVED and found.gap > chance) or rarer
+    if found.discrete and len(found.bounds) > 1:
+        best = f"The best reward, {number(float(found.bounds[-1]))}, has a share of {share(before)} in the real rows"
+        sentence = f"{best} and of {share(after)} in the counterfactuals."
+    else:
+        sentence = (
+            f"The mean reward is {number(found.real.mean)} in the real rows and {number(found.made.mean)} in the "
+        )
+        sentence += "counterfactuals."
+    if moved:
+        sentence += (
+            " An agent that trains on both sees another task than the recorded one: keep real rows in every batch."
+        )
+        sentence += " A reward function that is wrong away from the recorded rows looks like this, too."
+    return Remark(Level.AMBER if moved else Level.GREEN, "Rewards", sentence)
 
 
 def _shift(facts: Facts) -> Remark:

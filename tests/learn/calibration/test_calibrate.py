@@ -46,8 +46,7 @@ def test_no_threshold_that_is_really_bad_is_called_fine(found):
 def test_the_threshold_keeps_half_the_target_and_no_other_that_does_yields_more(found):
     assert found.wrong.low <= found.wrong.value <= min(found.target / 2, found.wrong.high)
     assert found.verdict.startswith(("about ", "cannot tell: about "))
-    chosen = (found.tau, found.wrong.value, found.accepted)
-    assert chosen in found.curve
+    assert (found.tau, found.wrong.value, found.accepted) in found.curve
     assert all(accepted <= found.accepted for _, wrong, accepted in found.curve if wrong <= found.target / 2)
     assert [point[0] for point in found.curve] == sorted(point[0] for point in found.curve)
 
@@ -74,6 +73,28 @@ def test_a_mask_is_judged_as_it_is():
         verdicts.append(found.wrong.value)
     assert verdicts[0] > 3 * verdicts[1]
     assert "none, it is a mask" in str(found)
+
+
+def test_a_mask_that_loses_one_edge_in_ten_is_told_from_the_exact_one():
+    """Both are near zero and look alike; only one of them is really below the target."""
+    world = Zoo(50, kinds=("drag",))
+    data = collect(world, world.policy, 8000, np.random.default_rng(0), environments=256)
+    always = world.mask(data.state, data.action).mean(axis=0) > 0.999
+
+    def forgetful(state, action):
+        exact = world.mask(state, action)
+        each = (
+            np.abs(np.sin(1e4 * state.sum(axis=1)))[:, None, None] * 1e3
+            + np.arange(exact[0].size).reshape(always.shape) / 7
+        )
+        return np.where(each % 1.0 < 0.1, exact & always, exact)
+
+    derive = world.derive if world.factors.derived else None
+    found = [
+        calibrate(mask, data, world.factors, rng=np.random.default_rng(1), derive=derive, progress=False).wrong.value
+        for mask in (world.mask, forgetful)
+    ]
+    assert found[0] < found[1]
 
 
 def test_it_names_the_rows_that_are_missing():

@@ -5,6 +5,7 @@ from typing import Any
 from stable_baselines3.common.buffers import ReplayBuffer
 
 from counterpoint.adapters.sb3.doors import action_scale
+from counterpoint.core.arrays import listed
 from counterpoint.core.augment import Counterfactuals
 from counterpoint.core.transitions import Transitions
 from counterpoint.files.recording import Recording
@@ -31,6 +32,7 @@ def to_sb3_buffer(
         size: how many rows the buffer has room for; as many as the data has by default.
         device: where sampled batches go.
     """
+    _require_flat(observation_space)
     rows = Recording.of(data).transitions
     room = len(rows) if size is None else size
     if not 0 < len(rows) <= room:
@@ -45,6 +47,17 @@ def to_sb3_buffer(
     buffer.rewards[filled, 0], buffer.dones[filled, 0] = rows.reward, rows.terminated
     buffer.pos, buffer.full = len(rows) % room, len(rows) == room
     return buffer
+
+
+def _require_flat(space: Any) -> None:
+    """Raise unless observations are plain arrays, as a `ReplayBuffer` holds them."""
+    parts = getattr(space, "spaces", None)
+    if parts is not None:
+        raise TypeError(
+            f"observation_space: expected a Box, got a {type(space).__name__} with the parts {listed(list(parts))}. A "
+            "plain replay buffer holds flat states. For a goal environment use CodaHerReplayBuffer, which relabels "
+            "goals; or flatten: Goals.of_space(space) tells how, and gymnasium.wrappers.FlattenObservation does it."
+        )
 
 
 def _scaled(action: Any, space: Any, dtype: Any) -> Any:

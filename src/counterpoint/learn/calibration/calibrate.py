@@ -5,35 +5,40 @@ configurations, how often a target does what it would not do by itself: see ``wi
 counted where the mask has no edge, and weighed by how often the accepted counterfactuals fall there.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from counterpoint.core.arrays import Array
+from counterpoint.core.arrays import Array, Floats
 from counterpoint.core.coda import require_derived
 from counterpoint.core.factors import Factorization
 from counterpoint.core.protocols import DeriveFn
 from counterpoint.core.require import require_generator
 from counterpoint.core.transitions import Transitions
 from counterpoint.learn.calibration.judging import Asked, Hearing, Trial
-from counterpoint.learn.calibration.verdict import LEAST_YIELD, Calibration, Point, gaps_in_words, weigh
+from counterpoint.learn.calibration.thresholds import BISECTIONS, DENSITIES, Point, Tau, best, by_kind, search
+from counterpoint.learn.calibration.verdict import LEAST_YIELD, Calibration, gaps_in_words, weigh
 from counterpoint.learn.calibration.witness import Witness
 from counterpoint.learn.estimators.estimator import Estimator
 from counterpoint.learn.training.fitting import split
 from counterpoint.learn.training.inputs import require_training_data
 from counterpoint.masks import Constant, Supported
+from counterpoint.masks.pairs import kinds_of_tau
 from counterpoint.metrics import Estimate
 from counterpoint.progress import ProgressBar
 
 FEWEST_ROWS = 2000  # transitions; fewer hold too few interactions to count
 _PAIRS = 4000  # pairs of transitions that each threshold is tried on
 _MOST_ENTRIES = 20_000_000  # of the scores of all rows that are judged
-_DENSITIES = (0.6, 0.45, 0.32, 0.22, 0.16, 0.11, 0.08, 0.05, 0.03, 0.01)  # shares of edges in the masks tried first
-_BISECTIONS = 6
 _AIM = 0.5  # share of the target that is aimed at; the rest is for errors of the estimate, which cost little yield
+_MORE = 1.1  # times the yield that thresholds for each kind of edge must have to be worth it
+# How far the estimate was off on development worlds: see docs/results/trust.md.
 _SURE = 2.0  # standard errors of an interval
-_OFF = 0.5  # share of itself by which the estimate may be off; set by hand on development worlds, some were off by more
-_BLIND = 0.5  # share of the surprises without a known cause that may be influences across a cut
+_LOW, _HIGH = 0.55, 2.0  # times what was found
+_EVEN = 0.02  # what may be found where nothing is missed
+_UNSEEN = 0.005  # what may be missed where nothing is found
+_BLIND = 0.3  # influences for each surprise that is unusual and that nobody explains
 _NOTHING = Estimate(float("nan"), float("nan"), float("nan"))
 
 
@@ -86,7 +91,7 @@ def gather(data: Transitions, factors: Factorization, *, rng: np.random.Generato
     learn, held = (data[rows] for rows in split(data, 0.5, rng))
     held = held[: max(FEWEST_ROWS // 2, _MOST_ENTRIES // (factors.n * (factors.n + factors.m)))]
     witness = Witness.fit(learn, held, factors, rng)
-    return witness, Supported(Constant.identity(factors), learn, factors, seed=int(rng.integers(2**31)))
+    return witness, Supported(Constant.identity(factors), data, factors, seed=int(rng.integers(2**31)))
 
 
 def judge(
@@ -99,11 +104,30 @@ def judge(
     progress: bool = False,
 ) -> Calibration:
     """Judge a mask, or an estimator at its best threshold, by what a witness has seen."""
-    with ProgressBar("calibrate", 1 + len(_DENSITIES) + _BISECTIONS, "thresholds at most", shown=progress) as bar:
+    with ProgressBar("calibrate", 1 + len(DENSITIES) + BISECTIONS, "thresholds at most", shown=progress) as bar:
         trial = _prepare(asked, witness, support, rng)
         bar.advance()
-        curve = _search(trial, _AIM * target, bar)
-    return _judged(trial, _best(curve, _AIM * target), target, curve)
+
+        def attempt(tau: Tau) -> Point:
+            bar.advance()
+            return _point(trial, tau)
+
+        curve = search(trial, _AIM * target, attempt)
+        chosen = curve[best(curve, _AIM * target, LEAST_YIELD)]
+        taus = _of_kinds(trial, chosen, _AIM * target)
+    found = _judged(trial, chosen[0], target, curve)
+    return found if taus is None else replace(found, by_kind=_judged(trial, taus, target, ()))
+
+
+def _of_kinds(trial: Trial, chosen: Point, aim: float) -> Floats | None:
+    """Return a threshold for each kind of edge, if these yield clearly more than one for all, or alone keep the aim."""
+    kept, most = chosen[1] <= aim, chosen[2]
+    found = None
+    for taus in by_kind(trial):
+        _, wrong, accepted = _point(trial, taus)
+        if wrong <= aim and accepted >= LEAST_YIELD and (accepted > _MORE * most or not kept):
+            found, most, kept = taus, accepted, True
+    return found
 
 
 def _prepare(asked: Asked, witness: Witness, support: Supported, rng: np.random.Generator) -> Trial:
@@ -120,87 +144,71 @@ def _prepare(asked: Asked, witness: Witness, support: Supported, rng: np.random.
     return Trial(asked, witness, support, answer, hiding, int(rng.integers(2**63)), _PAIRS)
 
 
-def _search(trial: Trial, target: float, bar: ProgressBar) -> tuple[Point, ...]:
-    """Try masks from dense to sparse, then close in on the sparsest one that keeps the target."""
-    if trial.answer.dtype == np.bool_:
-        return (_point(trial, float("nan")),)
-    cuts = _cuts(trial.answer)
-    dense = np.quantile(trial.answer[:, ~_always(trial)], 1.0 - np.array(_DENSITIES))
-    tried: dict[int, Point] = {}
-
-    def attempt(k: int) -> None:
-        tried[k] = _point(trial, float(cuts[k]))
-        bar.advance()
-
-    for k in sorted({int(np.abs(cuts - tau).argmin()) for tau in dense}):
-        attempt(k)
-    for _ in range(_BISECTIONS):
-        above = min((k for k in tried if tried[k][1] > target), default=len(cuts))
-        below = max((k for k in tried if k < above), default=-1)
-        if above - below < 2:
-            break
-        attempt((above + below) // 2)
-    return tuple(tried[k] for k in sorted(tried))
-
-
-def _always(trial: Trial) -> Array:
-    """The edges that any mask should have, (N, n)."""
-    always = trial.witness.alone.always
-    return np.asarray(always | np.eye(*always.shape, dtype=np.bool_))
-
-
-def _cuts(scores: Array) -> Array:
-    """Return scores to put a threshold at, closer and closer to each other towards the largest."""
-    values = np.sort(scores, axis=None)[::-1]
-    ranks = np.unique(np.geomspace(min(8, len(values)), len(values), 200).astype(int)) - 1
-    return np.unique(values[ranks])
-
-
-def _point(trial: Trial, tau: float) -> Point:
+def _point(trial: Trial, tau: Tau) -> Point:
     """Return what is found at a threshold; NaN for the wrong share where nothing is accepted."""
     swaps = trial.swaps(tau)
     wrong = _wrong(trial.hear(swaps, tau)).value if len(swaps) else float("nan")
-    return tau, wrong, len(swaps) / trial.pairs
+    return float(np.mean(tau)), wrong, len(swaps) / trial.pairs
 
 
-def _best(curve: tuple[Point, ...], target: float) -> float:
-    """Return the threshold of the largest yield that keeps the target, or else that with the fewest wrong."""
-    useful = [point for point in curve if point[2] >= LEAST_YIELD]
-    good = [point for point in useful if point[1] <= target]
-    if good:
-        return max(good, key=lambda point: point[2])[0]
-    return min(useful or curve, key=lambda point: (np.isnan(point[1]), point[1]))[0]
-
-
-def _judged(trial: Trial, tau: float, target: float, curve: tuple[Point, ...]) -> Calibration:
+def _judged(trial: Trial, tau: Tau, target: float, curve: tuple[Point, ...]) -> Calibration:
     """Gather all figures of one threshold."""
     swaps = trial.swaps(tau)
     yielded = len(swaps) / trial.pairs
     static = swaps.static / max(1, swaps.static + len(swaps))
     wrong = unknown = contradicted = _NOTHING
     collect: tuple[str, ...] = ()
+    supported = False
     if len(swaps):
         heard = trial.hear(swaps, tau)
         wrong = _wrong(heard)
         unknown, contradicted = (_share(rows) for rows in (heard.unknown, heard.wrong > 0.5))
         collect = gaps_in_words(trial, swaps, heard)
+        supported = _if_supported(heard, yielded, target)
     fine, verdict = weigh(wrong, unknown, yielded, target, collect)
-    return Calibration(tau, wrong, unknown, contradicted, yielded, static, target, collect, curve, fine, verdict)
+    if supported and not fine:
+        verdict += " The same mask with masks.Supported, which rejects these, is fine."
+    single = np.ndim(tau) == 0
+    return Calibration(
+        tau=float(tau) if single else float("nan"),
+        wrong=wrong,
+        unknown=unknown,
+        contradicted=contradicted,
+        accepted=yielded,
+        static=static,
+        target=target,
+        collect=collect,
+        curve=curve,
+        fine=fine,
+        verdict=verdict,
+        fine_if_supported=fine or supported,
+        thresholds=None if single else np.asarray(tau),
+        taus={} if single else kinds_of_tau(trial.asked.factors, np.asarray(tau)),
+    )
+
+
+def _if_supported(heard: Hearing, yielded: float, target: float) -> bool:
+    """Return whether the mask would be fine if nothing unknown were made."""
+    known = ~heard.unknown
+    if not known.any():
+        return False
+    rest = replace(heard, wrong=heard.wrong[known], unknown=heard.unknown[known])
+    return weigh(_wrong(rest), _share(rest.unknown), yielded * float(known.mean()), target)[0]
 
 
 def _wrong(heard: Hearing) -> Estimate:
     """Return the share of wrong counterfactuals, with an interval.
 
-    It covers what was counted (finite numbers, episodes as a whole), surprises that no region explains, and
-    what the method was off by on the worlds it was developed on.
+    It covers what was counted (finite numbers, episodes as a whole), what the method was off by on the worlds it was
+    developed on, surprises that neither witness nor mask explains, and what nobody can know.
     """
-    value = float(heard.wrong.mean())
+    found = float(heard.wrong.mean())
     drawn = float(heard.wrong.std() / np.sqrt(len(heard.wrong)))
     error = _SURE * float(np.hypot(heard.error, drawn))
-    low = max(0.0, (1.0 - _OFF) * value - error)
-    blind = max(0.0, heard.surplus) + _BLIND * heard.unexplained
-    high = min(1.0, (1.0 + _OFF) * value + error + blind)
-    return Estimate(value, low, high)
+    blind = _BLIND * max(0.0, heard.unexplained - heard.usual)
+    low = max(0.0, _LOW * found - error - _EVEN)
+    high = min(1.0, _HIGH * found + error + blind + _UNSEEN + float(heard.unknown.mean()))
+    return Estimate(found, low, high)
 
 
 def _share(rows: Array) -> Estimate:

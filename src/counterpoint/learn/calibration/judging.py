@@ -14,10 +14,10 @@ from counterpoint.core.graphs import independent
 from counterpoint.core.pairs import drawn
 from counterpoint.core.protocols import DeriveFn, declared
 from counterpoint.core.transitions import Transitions
-from counterpoint.learn.calibration.witness import Finding, Witness
+from counterpoint.learn.calibration.counting import Finding
+from counterpoint.learn.calibration.witness import Witness
 from counterpoint.masks import Supported
 
-_NONE = 1.5  # surprises that may be missed where none was counted, as a standard error
 _FEWEST = 4  # judged rows that a region must have, or nobody knows what happens there
 
 
@@ -52,7 +52,7 @@ class Asked:
             raise ValueError("estimator: some scores are NaN, which is neither an edge nor the lack of one.")
         return answer
 
-    def edges(self, answer: Array, tau: float) -> Bools:
+    def edges(self, answer: Array, tau: float | Floats) -> Bools:
         """Return the mask that a threshold makes of scores; edges stay as they are. Context ties nothing."""
         edges = answer if answer.dtype == np.bool_ else answer > tau
         return np.asarray(edges & ~self.context[:, None])
@@ -83,9 +83,9 @@ class Hearing:
 
     wrong: Floats  # (R,) chance of each
     unknown: Bools  # (R,) whether nobody can know
-    surplus: float  # of surprises where no influence was found, for each proposal
     error: float  # standard error of what was counted, for each proposal
-    unexplained: float  # surprises that neither the witness nor the mask explains, for each proposal
+    unexplained: float  # surprises of the parents that neither the witness nor the mask explains, for each proposal
+    usual: float  # how many of these are usual, for each proposal
     gaps: Bools  # (R, N, n) pairs across the cut that nobody knows
 
 
@@ -101,7 +101,7 @@ class Trial:
     seed: int
     pairs: int
 
-    def swaps(self, tau: float) -> Swaps:
+    def swaps(self, tau: float | Floats) -> Swaps:
         """Make one proposal for each pair, and return those that the mask accepts."""
         asked, data, rng = self.asked, self.witness.judged, np.random.default_rng(self.seed)
         base, donor = drawn(data, asked.factors, self.pairs, rng)
@@ -119,7 +119,7 @@ class Trial:
         static = int((kept & ~real).sum())
         return Swaps(base[tried[rows]], donor[tried[rows]], nodes[rows], proposal[rows], static)
 
-    def hear(self, swaps: Swaps, tau: float) -> Hearing:
+    def hear(self, swaps: Swaps, tau: float | Floats) -> Hearing:
         """Ask the witness about accepted proposals."""
         factors, witness = self.asked.factors, self.witness
         findings = witness.findings(self.asked.edges(self.hiding, tau))
@@ -131,45 +131,54 @@ class Trial:
         thin = witness.spread([1.0 * (each.rows < _FEWEST) for each in findings], where) > 0
         gaps = cross & (self.support.unknown(swaps.proposal.state, swaps.proposal.action) | thin)
         gaps &= ~witness.alone.still & ~np.append(witness.alone.still, np.zeros(factors.m, np.bool_))[:, None]
-        surplus = np.where(cross, witness.spread([each.surplus for each in findings], where), 0.0)
-        error, odd = self._error(findings, where, cross), self._unexplained(swaps, tau)
-        return Hearing(wrong, gaps.any(axis=(1, 2)), float(surplus.sum(axis=(1, 2)).mean()), error, odd, gaps)
+        error, (odd, usual) = self._error(findings, swaps, where, cross), self._unexplained(swaps, tau)
+        return Hearing(wrong, gaps.any(axis=(1, 2)), error, odd, usual, gaps)
 
     def _shown(self, swaps: Swaps, findings: list[Finding]) -> Floats:
         """Return the chance that a source across the cut moved a target in the row it comes from, (R, N, n).
 
         There the outcome is known: a factor without a surprise was not moved by what would have surprised.
         """
-        factors, witness = self.asked.factors, self.witness
-        chance = witness.own([each.chance for each in findings])
-        steady = np.maximum(chance - witness.own([each.seen for each in findings]), 0.0)
-        shared = chance / np.maximum(chance.sum(axis=1, keepdims=True), 1.0)
-        known = np.where(witness.surprised[:, None], shared, steady)
+        witness = self.witness
+        chance, power, usual = (
+            witness.own([getattr(each, name) for each in findings]) for name in ("chance", "power", "usual")
+        )
+        odd = chance * power / np.maximum(chance * power + (1.0 - chance) * usual, 1e-9)
+        even = chance * (1.0 - power) / np.maximum(chance * (1.0 - power) + (1.0 - chance) * (1.0 - usual), 1e-9)
+        known = np.where(witness.surprised[:, None], odd, even)
         known = np.where(witness.known[:, None], known, chance)
-        nodes = np.arange(factors.n + factors.m)
-        return np.asarray(known[swaps.origin[:, None, : factors.n], nodes[:, None], nodes[: factors.n]])
+        known /= np.maximum(known.sum(axis=1, keepdims=True), 1.0)
+        return self._of_parents(swaps, known)
 
-    def _unexplained(self, swaps: Swaps, tau: float) -> float:
-        """Return how many surprises of a proposal's parents have no cause that anybody knows: the blindness of both."""
+    def _of_parents(self, swaps: Swaps, values: Array) -> Array:
+        """Return what is known of a pair in the row that the target comes from, (R, N, n)."""
+        n, nodes = self.asked.factors.n, np.arange(values.shape[1])
+        return np.asarray(values[swaps.origin[:, None, :n], nodes[:, None], nodes[:n]])
+
+    def _unexplained(self, swaps: Swaps, tau: float | Floats) -> tuple[float, float]:
+        """Return how many surprises of a proposal's parents have no cause that anybody knows, and how many are usual.
+
+        What is beyond the usual is the blindness of both, witness and mask.
+        """
         n, witness = self.asked.factors.n, self.witness
         edges = self.asked.edges(self.answer, tau)
         edges[:, np.arange(n), np.arange(n)] = False
-        odd = witness.surprised & ~witness.loud.any(axis=1) & ~edges.any(axis=1)
-        return float(np.take_along_axis(odd, swaps.origin[:, :n], axis=0).any(axis=1).mean())
+        edges &= ~witness.alone.always
+        calm = witness.known & ~witness.loud.any(axis=1) & ~edges.any(axis=1)
+        origin = swaps.origin[:, :n]
+        odd, asked = (np.take_along_axis(each, origin, axis=0) for each in (calm & witness.puzzled, calm))
+        return float(odd.sum(axis=1).mean()), float((asked * witness.usual).sum(axis=1).mean())
 
-    def _error(self, findings: list[Finding], where: list[list[Ints]], cross: Bools) -> float:
-        """Return the standard error of the surprises expected for a proposal, from those of the regions.
-
-        Few is not none: where no surprise was counted, three might have been as well.
-        """
-        total, single, weights = 0.0, 0.0, 0.0
+    def _error(self, findings: list[Finding], swaps: Swaps, where: list[list[Ints]], cross: Bools) -> float:
+        """Return the standard error of the influences expected for a proposal and its parents."""
+        total, rows = 0.0, max(1, len(cross))
+        origin = swaps.origin
         for each, finding, regions in zip(self.witness.testimonies, findings, where, strict=True):
             weight = np.zeros(len(each.regions))
-            for (i, j), region in zip(each.kind.pairs, regions, strict=True):
+            for (i, j), region, own in zip(each.kind.pairs, regions, each.where, strict=True):
                 weight += np.bincount(region, cross[:, i, j], len(weight))
-            weight /= max(1, len(cross))
-            event = np.where(finding.rows >= _FEWEST, weight / np.maximum(finding.rows, 1.0), 0.0)
+                weight += np.bincount(own[origin[:, j]], cross[:, i, j], len(weight))
+            weight /= rows
             total += float(np.square(weight * finding.doubt).sum())
-            single += float(np.square(event).sum())
-            weights += float(event.sum())
-        return float(np.sqrt(total)) + _NONE * single / max(weights, 1e-12)
+            total += float(np.square((weight * finding.slope).sum() * finding.error))
+        return float(np.sqrt(total))

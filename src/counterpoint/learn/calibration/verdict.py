@@ -1,21 +1,20 @@
 """What calibration says: a threshold, its figures, and whether to augment, in words."""
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from counterpoint.core.arrays import Floats
 from counterpoint.learn.calibration.judging import Hearing, Swaps, Trial
+from counterpoint.learn.calibration.thresholds import Point
 from counterpoint.metrics import Estimate
 
 LEAST_YIELD = 0.01  # accepted per pair, below which augmenting is not worth it
 MOST_UNKNOWN = 0.1  # share of the counterfactuals that may be unknown
-_TIMES = 2.0  # the upper end of the interval may be so many times the target
+_TIMES = 3.0  # the upper end of the interval may be so many times the target
 _MOST_WORDS = 3  # pairs that are named
 _MOST_BOUNDS = 3  # bounds of a region that are named
-
-Point: TypeAlias = tuple[float, float, float]  # tau, share of wrong counterfactuals, accepted per pair
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +24,7 @@ class Calibration:
     All shares are of the counterfactuals that would be made, swaps of what never changes (a goal) left out.
     """
 
-    tau: float  # NaN for a mask, which has no threshold
+    tau: float  # NaN for a mask, which has no threshold, and for one for each kind of edge
     wrong: Estimate  # share that is wrong; the interval is meant to cover the truth in 95 of 100 cases
     unknown: Estimate  # share that puts factors into a situation that the recordings do not have
     contradicted: Estimate  # share that is more likely wrong than right
@@ -33,13 +32,17 @@ class Calibration:
     static: float  # share of the accepted swaps that only exchange what never changes, and are trivially right
     target: float
     collect: tuple[str, ...]  # rows that would tell more: which pairs of factors, and where
-    curve: tuple[Point, ...]  # what was found at all thresholds that were tried, tau rising
+    curve: tuple[Point, ...]  # what was found at single thresholds, tau rising
     fine: bool
     verdict: str
+    fine_if_supported: bool  # whether the mask is fine at least with masks.Supported, which rejects what is unknown
+    thresholds: Floats | None = None  # (N, n) if there is one for each kind of edge; masks.Threshold takes them as tau
+    taus: Mapping[str, float] = field(default_factory=dict)  # the same by name, as a description takes them
+    by_kind: "Calibration | None" = None  # what one threshold for each kind of edge gives, if it yields clearly more
 
     def __str__(self) -> str:
         rows = {
-            "tau": "none, it is a mask" if np.isnan(self.tau) else f"{self.tau:.6g}",
+            "tau": self._threshold,
             "wrong": f"{_percent(self.wrong)} of the counterfactuals",
             "unknown": f"{_percent(self.unknown)}: no recording is like them",
             "contradicted": f"{_percent(self.contradicted)}: more likely wrong than right",
@@ -47,7 +50,16 @@ class Calibration:
             "static": f"{self.static:.1%} of all accepted swaps, left out: they only exchange what never changes",
         }
         lines = [self.verdict, *(f"  {name:<12} {text}" for name, text in rows.items())]
-        return "\n".join([*lines, *(f"  collect      {text}" for text in self.collect)])
+        lines += [f"  collect      {text}" for text in self.collect]
+        if self.by_kind is not None:
+            lines += ["", "With one threshold for each kind of edge:", str(self.by_kind)]
+        return "\n".join(lines)
+
+    @property
+    def _threshold(self) -> str:
+        if self.taus:
+            return "{ " + ", ".join(f'"{kind}" = {tau:.6g}' for kind, tau in self.taus.items()) + " }"
+        return "none, it is a mask" if np.isnan(self.tau) else f"{self.tau:.6g}"
 
 
 def weigh(

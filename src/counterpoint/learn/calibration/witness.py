@@ -8,7 +8,7 @@ because of its own state, at a wall say, it does with any source. What is left o
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from operator import add
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from counterpoint.core.arrays import Array, Bools, Floats, Ints
 from counterpoint.core.factors import Factorization
 from counterpoint.core.transitions import Transitions
+from counterpoint.learn.calibration.counting import Counts, Finding, Loudness, found
 from counterpoint.learn.calibration.own_course import SURPRISING, OwnCourses, totals
 from counterpoint.masks.pairs import FactorPairs, Kind, beside
 from counterpoint.masks.regions import Regions
@@ -23,74 +24,9 @@ from counterpoint.masks.regions import Regions
 _CLIP = 4.0  # units; what is beyond counts as a surprise, not as more
 _FEWEST, _DEEPEST = 40, 10  # of the trees
 _GLUED = 3  # glued pairs for each real one
-_LOUD, _LOUD_SHIFT = 4.0, 6.0  # standard errors from which on a region has an influence
-_SMALLEST_SHIFT = 0.8  # units
-_FEWEST_EVENTS = 3  # episodes with a surprise
-_LEAST_VARIANCE = 1e-4
-_LEAST_POWER = 0.3  # share of the influences that show as a surprise, at the least
-
-
-@dataclass(frozen=True, eq=False)
-class Counts:
-    """What was counted in each region of a kind of pair.
-
-    Rows of one episode are alike, so the errors are those of sums over episodes.
-    """
-
-    rows: Floats  # (K,)
-    values: Floats  # (K, 1 + W) sums of surprises and of residuals
-    episodes: Floats  # (K,) in which there was a surprise
-    errors: Floats  # (K, 1 + W) squared errors of the sums
-    squares: Floats  # (K, 1 + W) sums of squares
-    alike: Floats  # (K,) sum of the squares of the numbers of rows that an episode has there
-
-    @classmethod
-    def of(cls, where: Ints, values: Floats, groups: Ints, size: int) -> "Counts":
-        """Count rows by their regions.
-
-        Args:
-            where: (R,) their regions.
-            values: (R, 1 + W) whether there was a surprise, and the residuals.
-            groups: (R,) the episodes.
-            size: number of regions.
-        """
-        rows, sums = totals(where, 1.0, size)[:, 0], totals(where, values, size)
-        key = where * (int(groups.max(initial=0)) + 1) + groups
-        order = np.argsort(key, kind="stable")
-        starts = np.flatnonzero(np.diff(key[order], prepend=-1) != 0)
-        home, length = where[order][starts], np.diff(np.append(starts, len(order)))
-        each = np.add.reduceat(values[order], starts, axis=0) if len(starts) else values[:0]
-        off = each - (sums / np.maximum(rows, 1.0)[:, None])[home] * length[:, None]
-        errors = totals(home, off * off, size)
-        alike = totals(home, np.square(length)[:, None].astype(np.float64), size)[:, 0]
-        odd = totals(home, 1.0 * (each[:, :1] > 0), size)[:, 0]
-        return cls(rows, sums, odd, errors, totals(where, values * values, size), alike)
-
-    def __add__(self, other: "Counts") -> "Counts":
-        return Counts(
-            self.rows + other.rows,
-            self.values + other.values,
-            self.episodes + other.episodes,
-            self.errors + other.errors,
-            self.squares + other.squares,
-            self.alike + other.alike,
-        )
-
-    @property
-    def mean(self) -> Floats:
-        """Share of surprises, and mean residuals, (K, 1 + W)."""
-        return self.values / np.maximum(self.rows, 1.0)[:, None]
-
-
-@dataclass(frozen=True, eq=False)
-class Finding:
-    """What is known of the regions of one kind of pair."""
-
-    rows: Floats  # (K,) that it rests on
-    chance: Floats  # (K,) of an influence, 0 where none was found
-    surplus: Floats  # (K,) of surprises where no influence was found; its mean is 0 if there is none
-    doubt: Floats  # (K,) standard error of the share of surprises
-    seen: Floats  # (K,) the part of the chance that would show as a surprise
+_SHAPES = (1.6, 1.9, 2.32)  # 80% quantile of noise by its median, for uniform, normal and Laplace noise
+_LIMITS = (SURPRISING, 5.8, 13.3)  # what one in 10,000 exceeds of these, in medians
+_CALMEST = 0.3  # share of the rows that the usual rate of surprises is told from
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,33 +35,9 @@ class Testimony:
 
     kind: Kind
     regions: Regions
-    where: tuple[Ints, ...]  # for each pair the regions of the judged rows, (T,)
+    learnt: tuple[Ints, ...]  # for each pair the regions of the rows that they were found in, (L,)
+    where: tuple[Ints, ...]  # those of the judged rows, (T,)
     glued: tuple[Ints, ...]  # the same with other sources, (_GLUED, T)
-
-    def finding(self, counts: Counts, glued: Counts) -> Finding:
-        """Hold what was counted against the glued pairs.
-
-        Not every influence is a surprise: some are within the noise. How many are is told by the regions in which
-        it happens most often, and a steady push by how far it moves what is in them.
-        """
-        known = ((counts.rows > 0) & (glued.rows > 0))[:, None]
-        surplus = np.where(known, counts.mean - glued.mean, 0.0)
-        rows = np.maximum(counts.rows, 1.0)[:, None]
-        variance = np.maximum(glued.squares / np.maximum(glued.rows, 1.0)[:, None] - glued.mean**2, _LEAST_VARIANCE)
-        spread = np.maximum(np.sqrt(counts.errors), np.sqrt(counts.alike[:, None] * variance)) / rows
-        error = np.maximum(spread, 1.0 / rows)
-        sure = surplus / error
-        odd = (sure[:, 0] > _LOUD) & (counts.episodes >= _FEWEST_EVENTS)
-        shift = np.abs(surplus[:, 1:]).max(axis=1)
-        pushed = (np.abs(sure[:, 1:]).max(axis=1) > _LOUD_SHIFT) & (shift > _SMALLEST_SHIFT) & (counts.rows >= 10)
-        seen = np.where(odd, np.clip(surplus[:, 0] / np.maximum(1.0 - glued.mean[:, 0], 1e-6), 0.0, 1.0), 0.0)
-        power = max(_LEAST_POWER, float(np.quantile(seen[odd], 0.9))) if odd.any() else 1.0
-        seen = np.minimum(seen / power, 1.0)
-        full = np.quantile(shift[pushed], 0.9) if pushed.any() else 1.0
-        steady = np.where(pushed, np.clip(shift / full, 0.0, 1.0), 0.0)
-        loud = odd | pushed
-        quiet = np.where(loud, 0.0, surplus[:, 0])
-        return Finding(counts.rows, np.maximum(seen, steady), quiet, spread[:, 0], seen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,10 +49,11 @@ class Witness:
     judged: Transitions
     known: Bools  # (T, n) where a factor can be judged
     groups: Ints  # (T,) the episodes
-    values: tuple[Floats, ...]  # for each factor whether it was surprised, and its residuals, (T, 1 + W)
-    surprised: Bools  # (T, n)
+    residuals: tuple[Floats, ...]  # of each factor, in ordinary ones, (T, W)
+    limits: tuple[Floats, ...]  # beyond which a residual is a surprise, (W,)
     testimonies: tuple[Testimony, ...]
     loud: Bools  # (T, N, n) pairs in a region with an influence
+    usual: Floats  # (n,) how often a factor is surprised where nothing influences it
 
     @classmethod
     def fit(cls, learn: Transitions, judge: Transitions, factors: Factorization, rng: np.random.Generator) -> "Witness":
@@ -157,16 +70,67 @@ class Witness:
         kinds = [_judgeable(kind, alone) for kind in pairs.kinds]
         ready = alone.judged(learn)
         before = [np.where(ready[:, [j]], each, 0.0) for j, each in enumerate(before)]
-        found = [_testimony(kind, pairs, (learn, judge), before, rng) for kind in kinds if kind.pairs]
-        surprised = np.stack([np.abs(each).max(axis=1) > SURPRISING for each in after], axis=1)
-        surprised &= alone.judged(judge)
-        nothing = np.zeros((len(judge), factors.n + factors.m, factors.n), np.bool_)
-        both = zip(surprised.T, after, strict=True)
-        values = [np.concatenate([odd[:, None], np.clip(z, -_CLIP, _CLIP)], axis=1) for odd, z in both]
+        told = [_testimony(kind, pairs, (learn, judge), before, rng) for kind in kinds if kind.pairs]
         groups = np.arange(len(judge)) if judge.episode is None else np.unique(judge.episode, return_inverse=True)[1]
-        first = cls(alone, pairs, judge, alone.judged(judge), groups, tuple(values), surprised, tuple(found), nothing)
+        known = alone.judged(judge)
+        nothing = np.zeros((len(judge), factors.n + factors.m, factors.n), np.bool_)
+        limits = tuple(np.full(each.shape[1], SURPRISING) for each in after)
+        usual = np.zeros(factors.n)
+        first = cls(alone, pairs, judge, known, groups, tuple(after), limits, tuple(told), nothing, usual)
         second = replace(first, loud=first._loud())
-        return replace(second, loud=second._loud())
+        third = replace(second, limits=second._limits())
+        fourth = replace(third, loud=third._loud())
+        return replace(fourth, usual=fourth._usual(before, ready))
+
+    @cached_property
+    def surprised(self) -> Bools:
+        """Which factors did what noise hardly ever does, (T, n)."""
+        return self.known & _beyond(self.residuals, self.limits)
+
+    @cached_property
+    def puzzled(self) -> Bools:
+        """Which factors did what normal noise hardly ever does, (T, n)."""
+        return self.known & _beyond(self.residuals, self._narrow)
+
+    @property
+    def _narrow(self) -> tuple[Floats, ...]:
+        return tuple(np.minimum(each, _LIMITS[1]) for each in self.limits)
+
+    @cached_property
+    def values(self) -> tuple[Floats, ...]:
+        """For each factor whether it was surprised, and its residuals, (T, 1 + W)."""
+        both = zip(self.surprised.T, self.residuals, strict=True)
+        return tuple(np.concatenate([odd[:, None], np.clip(z, -_CLIP, _CLIP)], axis=1) for odd, z in both)
+
+    def _limits(self) -> tuple[Floats, ...]:
+        """Return what noise hardly ever exceeds, from its shape where no influence is known, (W,) each."""
+        calm = self.known & ~self.loud.any(axis=1)
+        limits = []
+        for rows, each in zip(calm.T, self.residuals, strict=True):
+            middle, large = np.quantile(np.abs(each[rows] if rows.sum() >= 50 else each), (0.5, 0.8), axis=0)
+            unit = np.maximum(middle, 1.0)
+            limits.append(np.maximum(SURPRISING, unit * np.interp(large / np.maximum(middle, 1e-9), _SHAPES, _LIMITS)))
+        return tuple(limits)
+
+    def _usual(self, before: list[Floats], ready: Bools) -> Floats:
+        """Return how often each factor is surprised where nothing influences it, (n,).
+
+        That is where, for some source, it was least surprised in the half that regions were found in. If
+        surprises are noise, they are as frequent there as anywhere else.
+        """
+        odd, calm = ready & _beyond(before, self._narrow), self.known & ~self.loud.any(axis=1)
+        usual = np.ones(self.alone.factors.n)
+        for each in self.testimonies:
+            for (_, j), learnt, where in zip(each.kind.pairs, each.learnt, each.where, strict=True):
+                size = len(each.regions)
+                rows, events = totals(learnt, 1.0, size)[:, 0], totals(learnt, 1.0 * odd[:, [j]], size)[:, 0]
+                order = np.argsort((events + 0.1) / (rows + 10.0))
+                weight = np.cumsum(np.bincount(where[calm[:, j]], minlength=size)[order])
+                calmest = np.zeros(size, np.bool_)
+                calmest[order[: 1 + int(np.searchsorted(weight, _CALMEST * weight[-1]))]] = True
+                chosen = calm[:, j] & calmest[where]
+                usual[j] = min(usual[j], self.puzzled[chosen, j].mean() if chosen.any() else 0.0)
+        return np.where(usual < 1.0, usual, 0.0)
 
     def findings(self, edges: Bools) -> list[Finding]:
         """Return what is found in the regions of each kind of pair, where a mask has no edge.
@@ -174,7 +138,14 @@ class Witness:
         Args:
             edges: (T, N, n) the mask's edges on the judged rows. They tell more of a row than its region.
         """
-        return [each.finding(self._counted(each, edges), self._glued(each)) for each in self.testimonies]
+        both = zip(self.testimonies, self._every, strict=True)
+        return [found(self._counted(each, edges), every, glued) for each, (every, glued) in both]
+
+    @cached_property
+    def _every(self) -> list[tuple[Counts, Counts]]:
+        """What is counted whatever the mask: all real pairs, and the glued ones."""
+        nowhere = np.zeros(self.loud.shape, np.bool_)
+        return [(self._counted(each, nowhere), self._glued(each)) for each in self.testimonies]
 
     def where(self, data: Transitions) -> list[list[Ints]]:
         """Return the region of each pair of each kind, (B,) each."""
@@ -196,8 +167,7 @@ class Witness:
         return self.spread(values, [each.where for each in self.testimonies])
 
     def _loud(self) -> Bools:
-        nowhere = np.zeros(self.loud.shape, np.bool_)
-        return np.asarray(self.own([finding.chance for finding in self.findings(nowhere)]) > 0)
+        return np.asarray(self.own([1.0 * Loudness.of(*counts).loud for counts in self._every]) > 0)
 
     def _counted(self, each: Testimony, edges: Bools) -> Counts:
         """Count the rows of a kind of pair without an edge, and without another source that is loud."""
@@ -227,6 +197,11 @@ class Witness:
         return Counts.of(where, values[rows], self.groups[rows], len(each.regions))
 
 
+def _beyond(residuals: Sequence[Floats], limits: tuple[Floats, ...]) -> Bools:
+    """Return which factors have a residual beyond its limit, (T, n)."""
+    return np.stack([(np.abs(each) > limit).any(axis=1) for each, limit in zip(residuals, limits, strict=True)], axis=1)
+
+
 def _judgeable(kind: Kind, alone: OwnCourses) -> Kind:
     """Return the pairs of a kind whose target moves, and not always because of the source."""
     pairs = tuple((i, j) for i, j in kind.pairs if not alone.still[j] and not alone.always[i, j])
@@ -248,10 +223,11 @@ def _testimony(
     regions = Regions.grow(
         np.concatenate([real, glued]), np.concatenate([targets, -targets]), fewest=2 * _FEWEST, deepest=_DEEPEST
     )
+    learnt = tuple(regions(each) for each in pairs.features(kind, learn, learn))
     where = tuple(regions(each) for each in pairs.features(kind, judge, judge))
     others = [judge[rng.permutation(len(judge))] for _ in range(_GLUED)]
     apart = [[regions(each) for each in pairs.features(kind, other, judge)] for other in others]
-    return Testimony(kind, regions, where, tuple(np.stack(each) for each in zip(*apart, strict=True)))
+    return Testimony(kind, regions, learnt, where, tuple(np.stack(each) for each in zip(*apart, strict=True)))
 
 
 def _targets(residual: Floats) -> Array:

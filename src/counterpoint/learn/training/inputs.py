@@ -52,7 +52,7 @@ def require_several(factors: Factorization) -> None:
 def _require_variety(space: str, values: Array, owner: Ints, factors: Factorization) -> None:
     stuck = [int(column) for column in np.flatnonzero(constant(values) & (owner >= 0))]
     if stuck:
-        named = [f"column {c} of factor {factors.names[owner[c]]!r} (always {values[0, c]:g})" for c in stuck]
+        named = [f"{factors.columns[space][c]}, always {values[0, c]:g}" for c in stuck]
         raise ValueError(
             f"{space}: {listed(named)} is constant in the training data, so nothing can be learned about what depends "
             "on it. Collect data in which it varies, leave it out of the factors, or pass allow_constant=True and "

@@ -1,0 +1,165 @@
+"""Counting surprises and shifts in regions, and what they say: where pairs influence each other, and what is missed."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from counterpoint.core.arrays import Bools, Floats, Ints
+from counterpoint.learn.calibration.own_course import totals
+
+_LOUD, _LOUD_SHIFT = 4.0, 6.0  # standard errors from which on a region has an influence
+_SMALLEST_SHIFT = 0.8  # units
+_FEWEST_EVENTS = 3  # episodes with a surprise
+_LEAST_VARIANCE = 1e-4
+_LEAST_POWER = 0.3  # share of the influences that show as a surprise, at the least
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """What was counted in each region of a kind of pair.
+
+    Rows of one episode are alike, so the errors are those of sums over episodes.
+    """
+
+    rows: Floats  # (K,)
+    values: Floats  # (K, 1 + W) sums of surprises and of residuals
+    episodes: Floats  # (K,) in which there was a surprise
+    errors: Floats  # (K, 1 + W) squared errors of the sums
+    squares: Floats  # (K, 1 + W) sums of squares
+    alike: Floats  # (K,) sum of the squares of the numbers of rows that an episode has there
+
+    @classmethod
+    def of(cls, where: Ints, values: Floats, groups: Ints, size: int) -> "Counts":
+        """Count rows by their regions.
+
+        Args:
+            where: (R,) their regions.
+            values: (R, 1 + W) whether there was a surprise, and the residuals.
+            groups: (R,) the episodes.
+            size: number of regions.
+        """
+        rows, sums = totals(where, 1.0, size)[:, 0], totals(where, values, size)
+        key = where * (int(groups.max(initial=0)) + 1) + groups
+        order = np.argsort(key, kind="stable")
+        starts = np.flatnonzero(np.diff(key[order], prepend=-1) != 0)
+        home, length = where[order][starts], np.diff(np.append(starts, len(order)))
+        each = np.add.reduceat(values[order], starts, axis=0) if len(starts) else values[:0]
+        off = each - (sums / np.maximum(rows, 1.0)[:, None])[home] * length[:, None]
+        errors = totals(home, off * off, size)
+        alike = totals(home, np.square(length)[:, None].astype(np.float64), size)[:, 0]
+        odd = totals(home, 1.0 * (each[:, :1] > 0), size)[:, 0]
+        return cls(rows, sums, odd, errors, totals(where, values * values, size), alike)
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(
+            self.rows + other.rows,
+            self.values + other.values,
+            self.episodes + other.episodes,
+            self.errors + other.errors,
+            self.squares + other.squares,
+            self.alike + other.alike,
+        )
+
+    @property
+    def mean(self) -> Floats:
+        """Share of surprises, and mean residuals, (K, 1 + W)."""
+        return self.values / np.maximum(self.rows, 1.0)[:, None]
+
+    @property
+    def variance(self) -> Floats:
+        """Variance of a row, (K, 1 + W)."""
+        return np.maximum(self.squares / np.maximum(self.rows, 1.0)[:, None] - self.mean**2, _LEAST_VARIANCE)
+
+
+@dataclass(frozen=True, eq=False)
+class Loudness:
+    """In which regions real pairs differ from glued ones, and by how much."""
+
+    odd: Bools  # (K,) more surprises
+    pushed: Bools  # (K,) a steady shift
+    seen: Floats  # (K,) chance of an influence that shows as a surprise
+    chance: Floats  # (K,) of any influence
+    doubt: Floats  # (K,) standard error of the share of surprises
+
+    @classmethod
+    def of(cls, counts: Counts, glued: Counts) -> "Loudness":
+        """Hold what was counted against the glued pairs.
+
+        Not every influence is a surprise: some are within the noise. How many are is told by the regions in which
+        it happens most often, and a steady push by how far it moves what is in them.
+        """
+        known = ((counts.rows > 0) & (glued.rows > 0))[:, None]
+        surplus = np.where(known, counts.mean - glued.mean, 0.0)
+        rows = np.maximum(counts.rows, 1.0)[:, None]
+        spread = np.maximum(np.sqrt(counts.errors), np.sqrt(counts.alike[:, None] * glued.variance)) / rows
+        sure = surplus / np.maximum(spread, 1.0 / rows)
+        odd = (sure[:, 0] > _LOUD) & (counts.episodes >= _FEWEST_EVENTS)
+        shift = np.abs(surplus[:, 1:]).max(axis=1)
+        pushed = (np.abs(sure[:, 1:]).max(axis=1) > _LOUD_SHIFT) & (shift > _SMALLEST_SHIFT) & (counts.rows >= 10)
+        seen = np.where(odd, np.clip(surplus[:, 0] / np.maximum(1.0 - glued.mean[:, 0], 1e-6), 0.0, 1.0), 0.0)
+        power = max(_LEAST_POWER, float(np.quantile(seen[odd], 0.9))) if odd.any() else 1.0
+        full = np.quantile(shift[pushed], 0.9) if pushed.any() else 1.0
+        steady = np.where(pushed, np.clip(shift / full, 0.0, 1.0), 0.0)
+        return cls(odd, pushed, seen, np.maximum(np.minimum(seen / power, 1.0), steady), spread[:, 0])
+
+    @property
+    def loud(self) -> Bools:
+        """Regions with an influence, (K,)."""
+        return self.odd | self.pushed
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """What is known of the regions of one kind of pair, where a mask has no edge."""
+
+    rows: Floats  # (K,) that it rests on
+    chance: Floats  # (K,) of an influence, 0 where none was found
+    power: Floats  # (K,) chance that an influence shows as a surprise
+    usual: Floats  # (K,) chance of a surprise without an influence
+    doubt: Floats  # (K,) standard error of the chance, each region by itself
+    slope: Floats  # (K,) what an error of the share that the mask misses makes of the chance, in all regions at once
+    error: float  # standard error of the share that the mask misses
+
+
+def found(counts: Counts, every: Counts, glued: Counts) -> Finding:
+    """Tell what is left where a mask has no edge.
+
+    A region that is loud by itself speaks for itself. Of the others, those that are loud over all rows are
+    taken together: the mask misses the same share of the influences in each of them.
+
+    Args:
+        counts: of the rows without an edge.
+        every: of all rows.
+        glued: of glued pairs.
+    """
+    own, world = Loudness.of(counts, glued), Loudness.of(every, glued)
+    shared = world.loud & ~own.loud
+    missed, error = _missed(counts, every, glued, shared & world.odd, shared & ~world.odd)
+    slope = np.where(shared, world.chance * every.rows / np.maximum(counts.rows, 1.0), 0.0)
+    chance = np.where(own.loud, own.chance, np.minimum(slope * missed, 1.0))
+    power = np.clip(world.seen / np.maximum(world.chance, 1e-6), 0.05, 0.98)
+    usual = np.clip(glued.mean[:, 0], 1e-4, 1.0)
+    doubt = np.where(own.loud, own.doubt, 0.0)
+    return Finding(counts.rows, chance, power, usual, doubt, np.minimum(slope, 1.0 / max(error, 1e-6)), error)
+
+
+def _missed(counts: Counts, every: Counts, glued: Counts, odd: Bools, pushed: Bools) -> tuple[float, float]:
+    """Return the share of the influences in some regions that has no edge, and its standard error.
+
+    Surprises are counted; shifts are measured along the direction that the rows with an edge have.
+    """
+    usual = glued.mean
+    left, whole = (each.values - usual * each.rows[:, None] for each in (counts, every))
+    events = np.maximum(counts.errors[:, 0], usual[:, 0] * counts.rows)[odd].sum() + 1.0
+    parts = [(left[odd, 0].sum(), whole[odd, 0].sum(), events)]
+    rest = (whole - left)[:, 1:]
+    there = pushed & (every.rows - counts.rows >= 5)
+    along = np.where(there[:, None], rest, 0.0) / np.maximum(np.linalg.norm(rest, axis=1, keepdims=True), 1e-9)
+    noise = (counts.rows * (along**2 * glued.variance[:, 1:]).sum(axis=1)).sum() + 1.0
+    parts.append(((left[:, 1:] * along).sum(), (whole[:, 1:] * along).sum(), noise))
+    good = [(x / y, np.sqrt(v) / y) for x, y, v in parts if y > _FEWEST_EVENTS]
+    if not good:
+        return 0.0, 0.0
+    weights = np.array([1.0 / error**2 for _, error in good])
+    share = float(np.clip((weights * [value for value, _ in good]).sum() / weights.sum(), 0.0, 1.0))
+    return share, float(1.0 / np.sqrt(weights.sum()))

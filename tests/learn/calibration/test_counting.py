@@ -1,0 +1,42 @@
+"""What a mask misses, from counts: few surprises in each region are many in all of them."""
+
+import numpy as np
+import pytest
+
+from counterpoint.learn.calibration.counting import Counts, found
+
+REGIONS = 12
+
+
+def planted(rng, rows, influenced, noise=0.01, power=0.9):
+    """Rows in regions. In some an influence always acts, in some half of the time; it surprises if it does."""
+    where = rng.integers(REGIONS, size=rows)
+    acts = rng.random(rows) < influenced * np.repeat([1.0, 0.5, 0.0], REGIONS // 3)[where]
+    odd = (acts & (rng.random(rows) < power)) | (rng.random(rows) < noise)
+    values = np.concatenate([odd[:, None], rng.normal(size=(rows, 2))], axis=1).astype(float)
+    return where, acts, values
+
+
+def findings(rng, missed):
+    where, acts, values = planted(rng, 3000, 1.0)
+    glued, _, calm = planted(rng, 9000, 0.0)
+    left = ~acts | (rng.random(len(acts)) < missed)  # rows without an edge
+    counts = [Counts.of(w, v, np.arange(len(w)), REGIONS) for w, v in ((where[left], values[left]), (where, values))]
+    finding = found(*counts, Counts.of(glued, calm, np.arange(len(glued)), REGIONS))
+    return finding, acts[left], where[left]
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("missed", [0.0, 0.05, 0.3, 1.0])
+def test_the_missed_share_is_found_and_the_error_is_honest(seed, missed):
+    finding, acts, where = findings(np.random.default_rng(seed), missed)
+    expected = finding.chance[where].mean()
+    error = (finding.slope[where]).mean() * finding.error + finding.doubt[where].mean()
+    assert expected == pytest.approx(acts.mean(), abs=max(0.01, 3 * error))
+    assert expected == pytest.approx(acts.mean(), rel=0.3, abs=0.01)
+    assert 0 <= finding.chance.min() <= finding.chance.max() <= 1
+
+
+def test_a_mask_that_misses_nothing_is_told_from_one_that_misses_one_in_twenty():
+    found_ = [[findings(np.random.default_rng(seed), m)[0].chance.mean() for seed in range(8)] for m in (0.0, 0.05)]
+    assert max(found_[0]) < min(found_[1])

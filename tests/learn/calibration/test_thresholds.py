@@ -1,0 +1,69 @@
+"""Thresholds: one for all edges, or one for each kind of edge."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from counterpoint import Factorization
+from counterpoint.learn.calibration.thresholds import best, by_kind
+from counterpoint.masks import Threshold
+from counterpoint.masks.pairs import FactorPairs, kinds_of_tau, tau_of_kinds
+
+FACTORS = Factorization.blocks(state={"hand": 1, "cup": 1, "ball": 1}, action={"motor": 1})
+
+
+def trial(rng, rows=4000):
+    """An influence of the hand on the cup, and one of the motor on the ball; scores of the motor are larger."""
+    loud = np.zeros((rows, 4, 3), bool)
+    loud[:, 0, 1] = rng.random(rows) < 0.2
+    loud[:, 3, 2] = rng.random(rows) < 0.3
+    scale = np.where(np.arange(4) == 3, 100.0, 1.0)[:, None]
+    scores = scale * (loud + 0.9 * rng.random(loud.shape))
+    testimonies = [SimpleNamespace(kind=kind) for kind in FactorPairs(FACTORS).kinds]
+    witness = SimpleNamespace(loud=loud, surprised=loud.any(axis=1), testimonies=testimonies)
+    return SimpleNamespace(witness=witness, answer=scores, hiding=scores), loud
+
+
+def test_each_kind_misses_the_same_share_on_its_own_scale(rng):
+    given, loud = trial(rng)
+    taus = by_kind(given)
+    assert len(taus) > 5
+    for tau in taus:
+        missed = [(given.answer <= tau)[:, i, j][loud[:, i, j]].mean() for i, j in ((0, 1), (3, 2))]
+        assert missed[0] == pytest.approx(missed[1], abs=0.01)
+    densest = taus[-1]
+    assert densest[3, 2] > 50 * densest[0, 1]
+    made = Threshold(lambda state, action: given.answer, densest)(np.zeros((1, 3)), np.zeros((1, 1)))
+    assert made[:, 0, 1][loud[:, 0, 1]].mean() > 0.99
+
+
+def test_a_mask_and_a_single_kind_have_none(rng):
+    given, _ = trial(rng)
+    given.answer = given.answer > 0.5
+    assert by_kind(given) == []
+
+
+def test_thresholds_have_names(rng):
+    tau = by_kind(trial(rng)[0])[0]
+    names = kinds_of_tau(FACTORS, tau)
+    assert set(names) == {" > ".join(kind.types) for kind in FactorPairs(FACTORS).kinds}
+    again = tau_of_kinds(FACTORS, names)
+    for kind in FactorPairs(FACTORS).kinds:
+        for pair in kind.pairs:
+            assert again[pair] == tau[pair]
+    with pytest.raises(ValueError, match="tau: expected a number for each of"):
+        tau_of_kinds(FACTORS, {"hand > spoon": 1.0})
+
+
+def test_the_best_point_keeps_the_target_or_comes_nearest():
+    points = [(0.1, 0.001, 0.2), (0.2, 0.004, 0.5), (0.3, 0.02, 0.8), (0.4, float("nan"), 0.0)]
+    assert best(points, 0.005, 0.01) == 1
+    assert best(points[2:], 0.005, 0.01) == 0
+    assert best(points[3:], 0.005, 0.01) == 0
+
+
+@pytest.mark.parametrize(("tau", "message"), [(np.zeros(3), "one for each edge"), (np.full((4, 3), np.nan), "finite")])
+def test_thresholds_that_cannot_be(tau, message):
+    with pytest.raises(ValueError, match=message):
+        Threshold(lambda state, action: state, tau)
