@@ -25,6 +25,7 @@ TOOLS = {
     "scm",
     "simulators",
     "user_code",
+    "offscreen",
     "progress",
 }
 ALLOWED = {
@@ -75,6 +76,9 @@ BY_NAME = {
     ("command_line/judging.py", "learn"),
     ("command_line/judging.py", "report"),
     ("command_line/report.py", "worlds"),
+    ("command_line/fit_mask.py", "learn"),
+    ("command_line/judging.py", "learn"),
+    ("command_line/judging.py", "report"),
     ("command_line/score_mask.py", "learn"),
     ("command_line/shards.py", "adapters"),
     ("description/building.py", "learn"),

@@ -74,6 +74,20 @@ def simulator(given: argparse.Namespace) -> Any:
     return importlib.import_module("counterpoint.adapters.mujoco").Simulator(make)
 
 
+def scene(given: argparse.Namespace) -> Any:
+    """Return what draws transitions of the environment that was asked for, or None if nothing can."""
+    if given.environment is None:
+        return None
+    adapter = importlib.import_module("counterpoint.adapters.mujoco")
+    pictures = importlib.import_module("counterpoint.worlds.fetch.pictures")
+    try:
+        env = maker(given.environment, {**dict(given.setting), "render_mode": "rgb_array"})()
+    except TypeError:  # a function that takes no such setting
+        return None
+    found = adapter.SceneDrawing(env, pictures.from_above if pictures.has_table(env.unwrapped) else None)
+    return found if found.draws else None
+
+
 def judge_by(step: Any, source: Scan) -> None:
     """Let a simulator repeat real rows of the file before its first verdict."""
     if not hasattr(step, "replay"):
@@ -86,7 +100,7 @@ def judge_by(step: Any, source: Scan) -> None:
 
 
 @dataclass(frozen=True)
-class Anatomy:
+class TakenApart:
     """An environment, or a world, taken apart: what to show of it, and what a description of its recordings needs."""
 
     lines: list[str]
@@ -95,7 +109,7 @@ class Anatomy:
     module: str  # the text of that module
 
 
-def taken_apart(given: argparse.Namespace) -> Anatomy:
+def taken_apart(given: argparse.Namespace) -> TakenApart:
     """Take the environment that was asked for apart."""
     make = maker(given.environment, dict(given.setting))
     module = Path(given.propose).stem.replace("-", "_") + "_environment" if given.propose else "environment"
@@ -108,7 +122,7 @@ def taken_apart(given: argparse.Namespace) -> Anatomy:
     functions |= {"derived": "derive"} if factors.derived else {}
     functions |= {"reward": "reward"} if _rewarded(env, inside) else {}
     lines = _about(given.environment, adapter.Islands(env), inside, factors)
-    return Anatomy(lines, factors, functions, _module(given, env, inside))
+    return TakenApart(lines, factors, functions, _module(given, env, inside))
 
 
 def _require_room(given: argparse.Namespace, toml: Path, module: Path) -> None:
