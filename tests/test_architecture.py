@@ -25,6 +25,7 @@ TOOLS = {
     "scm",
     "simulators",
     "user_code",
+    "offscreen",
     "progress",
 }
 ALLOWED = {

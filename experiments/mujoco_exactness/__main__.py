@@ -10,8 +10,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--environments", type=command.some_of(tuple(run.ENVIRONMENTS)), default=tuple(run.ENVIRONMENTS)
     )
+    parser.add_argument("--masks", type=command.some_of(run.MASKS), default=run.MASKS)
     given = parser.parse_args(arguments)
-    command.execute(given, run.work, run.runs(given.preset, given.environments), report.write)
+    command.execute(given, run.work, run.runs(given.preset, given.environments, given.masks), report.write)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments import pages, rows
-from experiments.mujoco_exactness.run import ENVIRONMENTS
+from experiments.mujoco_exactness.run import ENVIRONMENTS, MASKS
 
 HEAD = (
     "environment", "mask", "accepted", "to the bit", "within 1e-6", "wrong", "of these off the table", "proposals kept",
@@ -14,12 +14,12 @@ HEAD = (
 
 def write(folder: Path, docs: Path = pages.DOCS) -> None:
     """Write the tables into ``mujoco.md``, and print them."""
-    others = [path for path in folder.parent.glob("*/*.jsonl") if path.parent.name not in ("smoke", folder.name)]
-    found = [rows.read(path) for path in (*sorted(folder.glob("*.jsonl")), *sorted(others))]
+    found = [rows.read(path) for path in sorted(folder.glob("*.jsonl"))]
     if not found:
         raise SystemExit(f"{folder}: no finished runs. Start some with: python -m experiments.mujoco_exactness run")
-    found.sort(key=lambda each: list(ENVIRONMENTS).index(each[0]["config"]["environment"]))
-    lines = [_line(head, row) for head, body in found for row in body if "mask" in row]
+    every = [(head["config"]["environment"], row) for head, body in found for row in body if "mask" in row]
+    every.sort(key=lambda each: (list(ENVIRONMENTS).index(each[0]), MASKS.index(each[1]["mask"])))
+    lines = [_line(*each) for each in every]
     real = {head["config"]["environment"]: _real(head, body[0]) for head, body in found}
     head = found[0][0]
     about = f"{head['machine']}, commits {_commits(found)}."
@@ -30,10 +30,7 @@ def write(folder: Path, docs: Path = pages.DOCS) -> None:
     pages.fill(docs / "mujoco.md", "\n\n".join([about, tables[0], "Real steps repeated first:", tables[1]]))
 
 
-def _line(head: dict[str, Any], row: dict[str, Any]) -> list[str]:
-    environment = head["config"]["environment"]
-    if row["mask"] == "islands" and "masks" not in head["config"]:
-        row = {**row, "mask": "islands, not strict"}  # measured before there was another way
+def _line(environment: str, row: dict[str, Any]) -> list[str]:
     expected = (
         f"{row['expected']:.2%} ({row['low']:.2%} to {row['high']:.2%})" if row.get("expected") is not None else "–"
     )

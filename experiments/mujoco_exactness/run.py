@@ -10,12 +10,13 @@ import numpy as np
 import torch
 
 import counterpoint.worlds.fetch  # noqa: F401  registers the environments
-from counterpoint import Augmenter, Factorization, Transitions
+from counterpoint import Augmenter, Counterfactuals, Factorization, Transitions
 from counterpoint.adapters.mujoco import Islands, Simulator, collect, derive, factorization
 from counterpoint.checks import audit
+from counterpoint.core.arrays import Ints
 from counterpoint.learn import ResidualAttribution, calibrate
 from counterpoint.masks import Constant, Proximity, Threshold, Union
-from counterpoint.worlds.fetch import NEAR, Fallen
+from counterpoint.worlds.fetch import NEAR, REACH, TABLE, Fallen
 from experiments import rows
 from experiments.exactness import no_reward
 
@@ -26,7 +27,7 @@ ENVIRONMENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "FrankaKitchen": ("FrankaKitchen-v1", {"robot_noise_ratio": 0.0, "object_noise_ratio": 0.0}),
 }
 ROBOT = "robot0:base_link"
-MASKS = ("islands", "islands, not strict", "near", "near or fallen", "identity", "learned")
+MASKS = ("islands", "islands, not strict", "near", "near or fallen", "reach or fallen", "identity", "learned")
 ENOUGH = 2_000  # rows to find a threshold with
 PLACES = {  # columns of positions, where the 10 cm rule makes sense
     "FetchPush": {ROBOT: (0, 1, 2), "object0": (10, 11, 12)},
@@ -48,21 +49,21 @@ class Config:
 
     @property
     def name(self) -> str:
-        """The name of the run's file."""
-        return f"{self.environment}-{self.seed}"
+        """The name of the run's file; a run with some of the masks is named after the first of them."""
+        part = "" if self.masks == MASKS else "-" + "".join(filter(str.isalpha, self.masks[0]))
+        return f"{self.environment}-{self.seed}{part}"
 
 
 PRESETS = {
     "smoke": Config("", transitions=300, counterfactuals=30, epochs=2),
     "laptop": Config(""),
-    "short": Config("", transitions=1_500, counterfactuals=1_000, masks=MASKS[:-1]),
 }
 
 
-def runs(preset: str, environments: Iterable[str]) -> Iterator[Config]:
+def runs(preset: str, environments: Iterable[str], masks: tuple[str, ...] = MASKS) -> Iterator[Config]:
     """Yield the runs of a preset."""
     for environment in environments:
-        yield replace(PRESETS[preset], environment=environment)
+        yield replace(PRESETS[preset], environment=environment, masks=masks)
 
 
 class Scripted:
@@ -106,7 +107,10 @@ def masks(config: Config, env: Any, data: Transitions) -> dict[str, Callable[[],
         near = Proximity(factors, places, NEAR, attached=(ROBOT,))
         heights = {name: columns[2] for name, columns in places.items() if name != ROBOT}
         made["near"] = lambda: (near, {})
-        made["near or fallen"] = lambda: (Union(near, Fallen(factors, ROBOT, heights)), {})
+        fallen = Fallen(factors, ROBOT, heights)
+        made["near or fallen"] = lambda: (Union(near, fallen), {})
+        reach = Proximity(factors, places, REACH, attached=(ROBOT,))
+        made["reach or fallen"] = lambda: (Union(reach, fallen), {})
     made["identity"] = lambda: (Constant.identity(factors), {})
     made["learned"] = lambda: learned(config, env, data, factors)
     return {name: make for name, make in made.items() if name in config.masks}
@@ -166,18 +170,25 @@ def judged(
     except ValueError as error:
         return {"failed": str(error)}
     found = audit(made, simulator)
-    wrong = made.transitions[found.wrong]
-    places = PLACES.get(config.environment, {})
-    heights = [columns[2] for name, columns in places.items() if name != ROBOT]
-    fallen = (wrong.state[:, heights] < 0.4).any(axis=1) | (wrong.next_state[:, heights] < 0.4).any(axis=1)
     funnel = made.funnel
     return {
         "made": len(made),
         "same": found.exact,
         "wrong": len(found.wrong),
         "far": int((found.error > 1e-3).sum()),
-        "fallen": int(fallen.sum()) if heights else None,
+        "fallen": fallen(config, data, made, found.wrong),
         "pairs": funnel.pairs,
         "accepted": funnel.acceptance,
         "share": funnel.accepted / max(1, funnel.proposals),
     }
+
+
+def fallen(config: Config, data: Transitions, made: Counterfactuals, wrong: Ints) -> int | None:
+    """Count the wrong ones where something lies below the table in the counterfactual or in one of its parents."""
+    places = PLACES.get(config.environment, {})
+    heights = [columns[2] for name, columns in places.items() if name != ROBOT]
+    if not heights:
+        return None
+    rows = (made.transitions[wrong], data[made.base[wrong]], data[made.donor[wrong]])
+    states = [state for each in rows for state in (each.state, each.next_state)]
+    return int(np.logical_or.reduce([(state[:, heights] < TABLE).any(axis=1) for state in states]).sum())

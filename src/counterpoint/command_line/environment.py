@@ -74,6 +74,20 @@ def simulator(given: argparse.Namespace) -> Any:
     return importlib.import_module("counterpoint.adapters.mujoco").Simulator(make)
 
 
+def scene(given: argparse.Namespace) -> Any:
+    """Return what draws transitions of the environment that was asked for, or None if nothing can."""
+    if given.environment is None:
+        return None
+    adapter = importlib.import_module("counterpoint.adapters.mujoco")
+    pictures = importlib.import_module("counterpoint.worlds.fetch.pictures")
+    try:
+        env = maker(given.environment, {**dict(given.setting), "render_mode": "rgb_array"})()
+    except TypeError:  # a function that takes no such setting
+        return None
+    found = adapter.SceneDrawing(env, pictures.from_above if pictures.has_table(env.unwrapped) else None)
+    return found if found.draws else None
+
+
 def judge_by(step: Any, source: Scan) -> None:
     """Let a simulator repeat real rows of the file before its first verdict."""
     if not hasattr(step, "replay"):

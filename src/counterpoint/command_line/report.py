@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from counterpoint.command_line import arguments
+from counterpoint.command_line.environment import scene
 from counterpoint.command_line.judging import judging
 from counterpoint.files import report
 from counterpoint.files.apart import require_apart
@@ -35,7 +36,7 @@ def run(given: argparse.Namespace) -> int:
     description = arguments.described(given.description, source)
     read = {**arguments.inputs(source, description), **arguments.simulator_code(given)}
     require_apart({"the report": Path(given.out)}, read)
-    step, draw = arguments.step_of(given), drawing(given.world)
+    step, draw = arguments.step_of(given), scene(given) or drawing(given.world)
     announce(f"report: {source.rows:,} rows")
     augmenter = description.augmenter()
     options: dict[str, Any] = {"force": given.force, "step": step, "draw": draw, "command": given.command}

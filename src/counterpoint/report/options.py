@@ -11,7 +11,10 @@ from counterpoint.core.factors import Factorization
 
 
 class DrawFn(Protocol):
-    """A picture of one transition: ``(state (S,), action (A,), mask (N, n)) -> uint8 (H, W, 3)``."""
+    """A picture of one transition: ``(state (S,), action (A,), mask (N, n)) -> uint8 (H, W, 3)``.
+
+    One with the attribute ``uses_noise = True`` gets the noise columns (U,) last, where there are any.
+    """
 
     def __call__(self, state: Floats, action: Floats, mask: Bools, /) -> Array:  # noqa: D102
         ...

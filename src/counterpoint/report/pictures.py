@@ -2,6 +2,7 @@
 
 import base64
 import io
+from collections.abc import Callable
 
 import numpy as np
 from PIL import Image
@@ -24,7 +25,9 @@ def picture(draw: DrawFn, row: Transitions, mask: Bools, alt: str, most: int = M
         alt: what it shows, for those who cannot see it.
         most: pixels on the longer side.
     """
-    image = Image.fromarray(_pixels(draw(row.state[0], row.action[0], mask)))
+    hidden = (row.noise[0],) if getattr(draw, "uses_noise", False) and row.noise is not None else ()
+    drawing: Callable[..., object] = draw
+    image = Image.fromarray(_pixels(drawing(row.state[0], row.action[0], mask, *hidden)))
     image.thumbnail((most, most))
     out = io.BytesIO()
     image.quantize(64, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)

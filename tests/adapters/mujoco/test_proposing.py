@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from counterpoint import Factorization
-from counterpoint.adapters.mujoco import collect, derive, factorization, goals
+from counterpoint.adapters.mujoco import Islands, Simulator, collect, derive, factorization, goals
 from counterpoint.adapters.mujoco.access import access
 from counterpoint.adapters.mujoco.anatomy import anatomy
 from counterpoint.worlds.fetch import PUSH, SLIDE2
@@ -141,3 +141,47 @@ def test_other_paths_to_the_simulator():
 
     assert access(Suite()).model is inner.model
     assert access(Suite()).observe()["joints"].shape == (2,)
+
+
+def test_the_path_of_robosuite():
+    inner = Balls()
+
+    class Lift(gymnasium.Env):
+        class sim:
+            class model:
+                _model = inner.model
+
+            class data:
+                _data = inner.data
+
+        def _get_observations(self, force_update):
+            return {"fresh": np.array([force_update]), "joints": inner.data.qpos.copy()}
+
+    found = access(Lift())
+    assert found.data is inner.data
+    assert found.remembers  # its step uses what it observed last
+    assert found.observe()["fresh"].all()
+
+
+def test_an_environment_of_dm_control():
+    shimmy = pytest.importorskip("shimmy")
+    pytest.importorskip("dm_control")
+    gymnasium.register_envs(shimmy)
+    env = gymnasium.make("dm_control/finger-spin-v0")
+    assert factorization(env).names[:2] == ("proximal", "spinner")
+    data = collect(env, None, 30, rng=np.random.default_rng(0))
+    assert Simulator(env, workers=1).replay(data).same == 1.0
+
+
+def test_a_model_that_changes_with_each_reset_is_said():
+    class Targets(Balls):
+        def reset(self, *, seed=None, options=None):
+            found = super().reset(seed=seed)
+            self.model.body_pos[2, 1] = self.np_random.uniform(0.0, 0.01)
+            return found
+
+    env = Targets()
+    assert any("changes its model when it is reset" in each for each in Islands(env, workers=1).remarks)
+    data = collect(env, None, 50, rng=np.random.default_rng(0))
+    with pytest.raises(ValueError, match="rows of other episodes cannot be put back"):
+        Simulator(env, workers=1).replay(data)

@@ -87,12 +87,28 @@ def test_worker_processes_give_the_same_bits(rolled):
     alone, many = Simulator(Balls, workers=1), Simulator(Balls, workers=2)
     rows = np.tile(np.arange(len(rolled)), 3)[:450]
     part = rolled[rows]
+    part = part.replace(action=part.action + 1e-6 * np.arange(450)[:, None])  # as many different steps
     done = []
     many.progress = done.append
     assert np.array_equal(alone(part.state, part.action, part.noise), many(part.state, part.action, part.noise))
     assert done[-1] == 450
     assert len(many.bench._pool) == 2
     many.close()
+
+
+def test_rows_that_differ_in_their_goal_alone_are_simulated_once(push, pushed):
+    goal = list(factorization(push).state["goal"])
+    other = pushed.state.copy()
+    other[:, goal] += 0.1
+    both = np.concatenate([pushed.state, other])
+    twice = [np.concatenate([each, each]) for each in (pushed.action, pushed.noise)]
+    simulator, done = Simulator(push, workers=1, at_least=0.0), []
+    simulator.progress = done.append
+    ends = simulator(both, *twice)
+    assert np.array_equal(ends[:, goal], both[:, goal])
+    rest = np.setdiff1d(np.arange(both.shape[1]), goal)
+    assert np.array_equal(*np.split(ends[:, rest], 2))
+    assert done[-1] == len(both)
 
 
 def test_stale_kinematics_are_noticed_with_their_remedy(rng):

@@ -30,6 +30,7 @@ from counterpoint.adapters.mujoco.anatomy import Anatomy, anatomy  # noqa: E402
 from counterpoint.adapters.mujoco.islands import Islands  # noqa: E402
 from counterpoint.adapters.mujoco.proposing import derive, factorization, goals  # noqa: E402
 from counterpoint.adapters.mujoco.recording import Recorder, collect  # noqa: E402
+from counterpoint.adapters.mujoco.scene import SceneDrawing  # noqa: E402
 from counterpoint.adapters.mujoco.simulator import Replay, ReplayFailed, Simulator  # noqa: E402
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "Recorder",
     "Replay",
     "ReplayFailed",
+    "SceneDrawing",
     "Simulator",
     "anatomy",
     "collect",

@@ -32,10 +32,21 @@ class Anatomy:
     columns: ObservedColumns
     trial: Probe
 
-    @cached_property
+    @property
     def model(self) -> float:
         """The fingerprint of the compiled model."""
+        return fingerprint(self.way.model) if self.trial.remodels else self._model
+
+    @cached_property
+    def _model(self) -> float:
         return fingerprint(self.way.model)
+
+    @property
+    def why_another_model(self) -> str:
+        """A reason for a recording of another model."""
+        if self.trial.remodels:
+            return "the environment changes its model when it is reset, so rows of other episodes cannot be put back"
+        return "another version of MuJoCo or of the environment, or other settings"
 
     @cached_property
     def actions(self) -> dict[str, tuple[int, ...]]:

@@ -15,6 +15,13 @@ import numpy as np
 from counterpoint.adapters.mujoco.bodies import Bodies
 from counterpoint.core.arrays import Bools, Floats
 
+COLD = int(mujoco.mjtDisableBit.mjDSBL_WARMSTART)
+ROUNDING = (
+    "rounding: the solver starts from the last step's forces or from none, and decides it for all islands together. A "
+    "touch in one island changes the last digits in others, within the solver's tolerance: usually less than 1e-9, but "
+    "more with elliptic friction cones or the CG solver. Without warm start (model.opt.disableflags |= "
+    "mujoco.mjtDisableBit.mjDSBL_WARMSTART) next to nothing of it is left"
+)
 BITS = 32  # of ties in each recorded column; a float holds them exactly
 
 
@@ -97,6 +104,8 @@ def words(groups: int) -> int:
 def exactness(model: Any) -> tuple[bool, tuple[str, ...]]:
     """Say whether islands tell the whole story in this model, and what else can carry an influence.
 
+    No integrator carries one: implicit ones factor all trees in one matrix, but its blocks stay apart to the bit.
+
     Returns:
         Whether islands are exact, up to rounding; and a sentence for each thing to know.
     """
@@ -113,12 +122,9 @@ def exactness(model: Any) -> tuple[bool, tuple[str, ...]]:
         "flexible bodies belong to no tree": model.nflex > 0,
         "plugins may read anything": model.nplugin > 0,
         "adhesion acts on whatever is near": bool((model.actuator_trntype == mujoco.mjtTrn.mjTRN_BODY).any()),
+        "trees fall asleep, which no recorded state shows": bool(
+            options.enableflags & int(getattr(mujoco.mjtEnableBit, "mjENBL_SLEEP", 0))
+        ),
     }
-    remarks = []
-    if not options.disableflags & int(mujoco.mjtDisableBit.mjDSBL_WARMSTART):
-        remarks.append(
-            "rounding: the solver starts from the last step's forces or from none, and decides it for all islands "
-            "together; results then agree within its tolerance"
-        )
     reasons = tuple(sentence for sentence, there in found.items() if there)
-    return not reasons, (*reasons, *remarks)
+    return not reasons, (*reasons, *(() if options.disableflags & COLD else (ROUNDING,)))

@@ -69,7 +69,8 @@ class Islands:
             f"the environment's own code lets {inside.bodies.names[source]} influence {inside.bodies.names[target]}"
             for source, target in np.argwhere(inside.trial.reading)
         ]
-        self.remarks = (*inside.bodies.joined, *read, *remarks)
+        remodels = (inside.why_another_model,) if inside.trial.remodels else ()
+        self.remarks = (*inside.bodies.joined, *read, *remodels, *remarks)
         self._place = inside.factor_of(self.factors)
         self._always = self._standing()
 

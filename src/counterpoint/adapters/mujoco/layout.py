@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,15 +34,22 @@ class Layout:
 
     def raw(self, shown: Any) -> Floats:
         """Return all that is shown as one row: observation, desired goal, achieved goal."""
-        return np.concatenate([np.ravel(part) for part in _parts(shown, self.space)]).astype(np.float64, copy=False)
+        return np.concatenate(list(_parts(shown, self.space)), axis=None, dtype=np.float64)
 
     def state(self, shown: Any, qpos: Floats) -> Floats:
         """Return the row of a state, (S,)."""
         raw = self.raw(shown)
         seen = self.sizes[0]
-        beside = [raw[mixed] + raw[other] for mixed, other in self.absolute]
         stop = len(raw) if self.achieved is None else seen + self.sizes[1]
-        return np.concatenate([raw[:seen], beside, qpos[list(self.unseen)], raw[seen:stop]])
+        if not self.beside:
+            return raw[:stop]
+        mixed, other, unseen = self._places
+        return np.concatenate([raw[:seen], raw[mixed] + raw[other], qpos[unseen], raw[seen:stop]])
+
+    @cached_property
+    def _places(self) -> tuple[Ints, Ints, Ints]:
+        pairs = np.array(self.absolute, np.int64).reshape(-1, 2)
+        return pairs[:, 0], pairs[:, 1], np.array(self.unseen, np.int64)
 
     @property
     def width(self) -> int:
@@ -98,10 +106,13 @@ def _keys(space: Any) -> tuple[str, ...]:
 def _parts(shown: Any, space: Any) -> Iterator[Array]:
     keys = _keys(space) or getattr(space, "spaces", None)
     if keys is None or not isinstance(shown, Mapping):
-        yield np.asarray(shown)
+        yield shown
         return
     for key in keys:
-        yield from _parts(shown[key], space[key])
+        if isinstance(shown[key], np.ndarray):
+            yield shown[key]
+        else:
+            yield from _parts(shown[key], space[key])
 
 
 def _leaves(space: Any) -> Iterator[Any]:

@@ -64,7 +64,7 @@ class Packing:
     def pack(self, whole: Floats) -> Floats:
         """Return the recorded entries of a whole state, (W,) -> (width,)."""
         out, rest = self._left_out
-        if not np.array_equal(whole[out], rest):
+        if not (whole[out] == rest).all():
             entry = int(out[np.flatnonzero(whole[out] != rest)[0]])
             raise ValueError(
                 f"{_part_of(self.bodies.model, entry)}: the environment changes it now, but did not when it was tried "
@@ -151,6 +151,7 @@ def fingerprint(model: Any) -> float:
             value = getattr(model, name)
             if isinstance(value, np.ndarray):
                 digest.update(name.encode() + value.tobytes())
-    for name in ("timestep", "gravity", "integrator", "solver", "iterations", "tolerance", "cone", "disableflags"):
-        digest.update(f"{name} {getattr(model.opt, name)}".encode())
+    for name in sorted(name for name in dir(model.opt) if not name.startswith("_")):
+        value = np.asarray(getattr(model.opt, name))
+        digest.update(name.encode() + value.astype(np.float64).tobytes())
     return float(int.from_bytes(digest.digest(), "big"))

@@ -11,13 +11,24 @@ from counterpoint.adapters.mujoco.access import Access
 from counterpoint.adapters.mujoco.bodies import Bodies
 from counterpoint.adapters.mujoco.contacts import Contacts
 from counterpoint.adapters.mujoco.layout import Layout
-from counterpoint.adapters.mujoco.packing import WHOLE, owners, parts, whole_state
+from counterpoint.adapters.mujoco.packing import WHOLE, fingerprint, owners, parts, whole_state
 from counterpoint.core.arrays import Bools, Floats, Ints
 
 PLACES = 6  # states in which everything is tried
 STEPS = 4  # between two of them
 NUDGE = 0.05  # of positions and velocities, metres or radians, and per second
 GENTLE = 1e-3  # the same before a step, which a violent nudge could blow up
+COMPUTED = (
+    "xpos",
+    "xquat",
+    "site_xpos",
+    "cvel",
+    "sensordata",
+    "qfrc_bias",
+    "actuator_force",
+    "qacc",
+    "qfrc_constraint",
+)
 SEEN = 1e-6  # a smaller difference after a step is rounding
 
 
@@ -32,6 +43,8 @@ class Probe:
     wholes: Floats  # (P, groups + 1, W) whole states while those were seen, the untouched first
     moved: Bools  # (A, groups) which groups each action column moves
     reading: Bools  # (groups, groups) source and target: moved without a tie, by the environment's own code
+    remodels: bool  # whether a reset changes the model itself
+    fresh: bool  # whether a step leaves nothing behind that is one substep old
 
     def rows(self) -> Floats:
         """Return all raw columns that were seen, a row for each whole state."""
@@ -48,15 +61,19 @@ def tried(env: Any, way: Access, bodies: Bodies, shape: Layout) -> Probe:
     shown, _ = env.reset(seed=0)
     _require_same(shape.raw(shown), shape.raw(way.observe()))
     env.action_space.seed(0)
-    states, raws = [whole_state(way.model, way.data)], [shape.raw(shown)]
+    states, raws, fresh = [whole_state(way.model, way.data)], [shape.raw(shown)], True
     for _ in range(PLACES * STEPS):
         raws.append(shape.raw(env.step(env.action_space.sample())[0]))
+        left = _computed(way)
         way.refresh()
+        fresh &= np.array_equal(left, _computed(way))
         states.append(whole_state(way.model, way.data))
     chosen = states[STEPS::STEPS]
     seen = [list(_nudges(way, bodies, shape, state, rng)) for state in chosen]
     moved, reading = _steps(env, way, bodies, chosen, rng)
-    env.reset()
+    first = fingerprint(way.model)
+    env.reset(seed=1)
+    remodels = fingerprint(way.model) != first
     env.unwrapped.np_random = before
     return Probe(
         states=np.array(states),
@@ -66,7 +83,14 @@ def tried(env: Any, way: Access, bodies: Bodies, shape: Layout) -> Probe:
         wholes=np.array([[whole for _, whole in place] for place in seen]),
         moved=moved,
         reading=reading,
+        remodels=remodels,
+        fresh=bool(fresh),
     )
+
+
+def _computed(way: Access) -> Floats:
+    """Return what MuJoCo computes from positions and velocities, and an environment's code may read."""
+    return np.concatenate([getattr(way.data, name) for name in COMPUTED], axis=None)
 
 
 def _require_same(shown: Floats, observed: Floats) -> None:

@@ -23,15 +23,16 @@ class Recorder(gymnasium.Wrapper[Any, Any, Any, Any]):
     Args:
         env: an environment with a MuJoCo simulator.
         islands: also record who touched whom, so that `Islands` need not simulate recorded rows again.
-        fresh: before every step, compute what follows from positions and velocities. Some environments read values
-            that lag one substep behind, and those cannot be restored. Switch it off only to see how much it matters.
+        fresh: before every step, compute what follows from positions and velocities, unless the environment does it
+            itself. Some read values that lag one substep behind, and those cannot be restored. Switch it off only to
+            see how much it matters.
         everything: record the whole integration state, also what looks as if it were always zero.
     """
 
     def __init__(self, env: Any, *, islands: bool = True, fresh: bool = True, everything: bool = False) -> None:
         inside = anatomy(env)
         super().__init__(env)
-        self.inside, self.fresh = inside, fresh
+        self.inside, self.fresh = inside, fresh and not inside.trial.fresh
         self.packing = inside.packing.everything() if everything else inside.packing
         self.contacts = Contacts(inside.way.data, inside.bodies) if islands else None
         self.rows: list[tuple[Any, ...]] = []

@@ -21,9 +21,13 @@ UNKNOWN = -1.0  # instead of the digest, where ties were not recorded
 
 def noise_row(inside: Anatomy, packed: Floats, action: Floats, ties: Floats | None) -> Floats:
     """Return the noise columns of one row, (U,); ties come as `Contacts.words`."""
-    if ties is None:
-        return np.concatenate([packed, [inside.model, UNKNOWN], np.zeros(inside.tail - 2)])
-    return np.concatenate([packed, [inside.model, digest(packed, action)], ties])
+    width = len(packed)
+    row = np.zeros(width + inside.tail)
+    row[:width], row[width] = packed, inside.model
+    row[width + 1] = UNKNOWN if ties is None else digest(packed, action)
+    if ties is not None:
+        row[width + 2 :] = ties
+    return row
 
 
 def digest(packed: Floats, action: Floats) -> float:
@@ -61,7 +65,7 @@ def packing_of(inside: Anatomy, noise: Floats) -> Packing:
     if len(other):
         raise ValueError(
             f"noise: row {other[0]} was recorded with another model ({noise[other[0], found.width]:.0f}, "
-            f"this one is {inside.model:.0f}): another version of MuJoCo or of the environment, or other settings."
+            f"this one is {inside.model:.0f}): {inside.why_another_model}."
         )
     return found
 
@@ -73,6 +77,16 @@ def known_ties(inside: Anatomy, action: Floats, noise: Floats) -> tuple[Bools, B
     packed = np.ascontiguousarray(noise[:, :hidden])
     holds = np.array([digest(*row) for row in zip(packed, action, strict=True)], np.float64) == stored
     return from_words(noise[:, hidden + 2 :], len(inside.bodies.names)), holds
+
+
+def whole_of(inside: Anatomy, state: Floats, noise: Floats | None, packing: Packing | None = None) -> Floats:
+    """Return the simulator's whole state of one row, (S,) and (U,); without noise, from columns that show it all."""
+    if noise is not None:
+        packing = packing or packing_of(inside, noise[None])
+        return packing.unpack(noise[: packing.width])
+    whole = inside.packing.rest.copy()
+    whole[inside.full_state[0]] = state[inside.full_state[1]]
+    return whole
 
 
 class Stepper:
@@ -88,11 +102,7 @@ class Stepper:
         packing = None if noise is None else packing_of(self.inside, noise)
         ends, ties = np.empty((len(state), self.inside.layout.width)), []
         for row in range(len(state)):
-            if packing is None or noise is None:
-                whole = self._shown(state[row])
-            else:
-                whole = packing.unpack(noise[row, : packing.width])
-            put(self.inside.way, whole)
+            put(self.inside.way, whole_of(self.inside, state[row], None if noise is None else noise[row], packing))
             if watch:
                 with self.contacts.watched():
                     shown = self.env.step(action[row])[0]
@@ -103,9 +113,3 @@ class Stepper:
         goal = self.inside.columns.goal
         ends[:, goal] = state[:, goal]
         return Ended(ends, np.array(ties).reshape(len(state), *[len(self.inside.bodies.names)] * 2) if watch else None)
-
-    def _shown(self, state: Floats) -> Floats:
-        """Return the whole state of a row without hidden state, from columns that show positions and velocities."""
-        whole = self.inside.packing.rest.copy()
-        whole[self.inside.full_state[0]] = state[self.inside.full_state[1]]
-        return whole

@@ -21,9 +21,9 @@ try:
 except ImportError as error:
     raise ImportError("The Fetch worlds need MuJoCo: pip install counterpoint-rl[mujoco]") from error
 
-from counterpoint.worlds.fetch.tasks import NEAR, PUSH, SLIDE2, SLIDE2_TEST_THRESHOLD, Fallen, FetchTask
+from counterpoint.worlds.fetch.tasks import NEAR, PUSH, REACH, SLIDE2, SLIDE2_TEST_THRESHOLD, TABLE, Fallen, FetchTask
 
-__all__ = ["IDS", "NEAR", "PUSH", "SLIDE2", "SLIDE2_TEST_THRESHOLD", "Fallen", "FetchTask"]
+__all__ = ["IDS", "NEAR", "PUSH", "REACH", "SLIDE2", "SLIDE2_TEST_THRESHOLD", "TABLE", "Fallen", "FetchTask"]
 
 IDS = {"counterpoint/FetchPushDisentangled-v0": 50, "counterpoint/Slide2-v0": 75}  # steps in an episode
 

@@ -19,7 +19,10 @@ from counterpoint.masks import Constant, Proximity, Union
 
 GRIPPER, OBJECT = 10, 12  # columns of the gripper, and of each object
 NEAR = 0.10  # metres: "objects are disentangled if more than 10cm apart" (paper, section 5)
-TABLE = 0.40  # metres above the floor
+REACH = (
+    0.19  # metres: open fingers end 9 cm from the point between them, a block 4.3 cm from its middle, a step moves 5 cm
+)
+TABLE = 0.42  # metres above the floor; what lies on the table has its middle above this, what tips over its edge below
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class FetchTask:
         """Return the paper's mask that also knows that objects fall off the table.
 
         There they lean on the robot's base or wrist while the gripper's fingers, whose position is all that the
-        observation shows, are far away.
+        observation shows, are far away. With ``radius=REACH`` it misses nothing that open fingers reach in one step.
         """
         factors = self.factors if goal else self.observation_factors
         heights = {name: columns[0] for name, columns in self._columns(2).items()}
