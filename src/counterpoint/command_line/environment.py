@@ -100,7 +100,7 @@ def judge_by(step: Any, source: Scan) -> None:
 
 
 @dataclass(frozen=True)
-class Anatomy:
+class TakenApart:
     """An environment, or a world, taken apart: what to show of it, and what a description of its recordings needs."""
 
     lines: list[str]
@@ -109,7 +109,7 @@ class Anatomy:
     module: str  # the text of that module
 
 
-def taken_apart(given: argparse.Namespace) -> Anatomy:
+def taken_apart(given: argparse.Namespace) -> TakenApart:
     """Take the environment that was asked for apart."""
     make = maker(given.environment, dict(given.setting))
     module = Path(given.propose).stem.replace("-", "_") + "_environment" if given.propose else "environment"
@@ -122,7 +122,7 @@ def taken_apart(given: argparse.Namespace) -> Anatomy:
     functions |= {"derived": "derive"} if factors.derived else {}
     functions |= {"reward": "reward"} if _rewarded(env, inside) else {}
     lines = _about(given.environment, adapter.Islands(env), inside, factors)
-    return Anatomy(lines, factors, functions, _module(given, env, inside))
+    return TakenApart(lines, factors, functions, _module(given, env, inside))
 
 
 def _require_room(given: argparse.Namespace, toml: Path, module: Path) -> None:

@@ -70,7 +70,7 @@ def run(given: argparse.Namespace) -> int:
     return _propose(given, apart, known, seen, widths)
 
 
-def _anatomy(given: argparse.Namespace) -> environment.Anatomy | None:
+def _anatomy(given: argparse.Namespace) -> environment.TakenApart | None:
     """Take the environment or world apart that was asked for, if any."""
     if given.environment is not None:
         if given.world is not None:
@@ -82,12 +82,12 @@ def _anatomy(given: argparse.Namespace) -> environment.Anatomy | None:
     kind, settings = arguments.WORLDS[given.world], dict(given.setting)
     text = f"from counterpoint.worlds import {kind}\n\nworld = {kind}(**{settings!r})\n"
     text += "mask, step = world.mask, world.step\n"
-    return environment.Anatomy([], found.factors, {"mask": "mask"}, text)
+    return environment.TakenApart([], found.factors, {"mask": "mask"}, text)
 
 
 def _propose(
     given: argparse.Namespace,
-    apart: environment.Anatomy | None,
+    apart: environment.TakenApart | None,
     factors: Factorization | None,
     seen: Guess,
     widths: tuple[int, int] | None = None,
