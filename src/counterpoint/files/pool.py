@@ -27,7 +27,7 @@ ONE_THREAD = dict.fromkeys(
 )  # a worker is one core
 
 
-class Died(RuntimeError):
+class Died(ChildProcessError):
     """A worker ended before it answered; the message says how."""
 
 
