@@ -1,4 +1,5 @@
 import os
+import signal
 
 import hypothesis
 import numba
@@ -12,6 +13,10 @@ hypothesis.settings.load_profile("interpreted" if numba.config.DISABLE_JIT else 
 if numba.config.DISABLE_JIT:  # the hash relies on wrapping; interpreted NumPy scalars warn of it
     np.seterr(over="ignore")
 
+
+# Tests interrupt commands they start. Where the tests themselves run in the background, an interrupt is ignored, and
+# commands would inherit that and go on.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 OTHER_SEEDS = int(os.environ.get("OTHER_SEEDS", "0"))
 if OTHER_SEEDS:  # every seed that a test names becomes another one, so that nothing holds by luck

@@ -25,7 +25,7 @@ class Steps:
     """
 
     def __init__(self, mode, stop, told=None):
-        self.mode, self.stop, self.told, self.count = mode, stop, told, 0
+        self.mode, self.stop, self.told, self.count, self.begun = mode, stop, told, 0, False
         if mode in ("calls", "SIGINT", "SIGTERM"):
             sys.setprofile(self.called)
             return
@@ -50,11 +50,16 @@ class Steps:
         return step
 
     def called(self, frame, event, _):
-        if event in ("call", "c_call"):
+        if event in ("call", "c_call") and self.watched():
             self.count += 1
             if self.count == self.stop:
                 sys.setprofile(None)
                 os.kill(os.getpid(), getattr(signal, self.mode))
+
+    def watched(self):
+        """Say whether the command watches for signals yet; before that, nothing has begun."""
+        self.begun = self.begun or callable(signal.getsignal(signal.SIGTERM))
+        return self.begun
 
     def end(self):
         sys.setprofile(None)

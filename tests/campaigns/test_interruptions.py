@@ -121,6 +121,7 @@ class Command:
         """A disturbance that the command notices is told in one line, with the right exit code."""
         if done["code"] == 0:  # it was done before, or had finished its output
             return
+        assert done["err"].strip(), note
         line = done["err"].strip().splitlines()[-1]
         assert "Traceback" not in done["err"], note
         assert not self.hidden(), (note, self.hidden())
@@ -154,7 +155,7 @@ def disturbed(verb, mode, count, folder, nursery):
 
 @pytest.mark.parametrize(
     ("verb", "mode"),
-    [("augment", "kill"), ("convert to d4rl", "full"), ("convert to minari", "limit"), ("report", "SIGTERM")],
+    [("augment", "kill"), ("convert to d4rl", "full"), ("convert to minari", "limit"), ("convert to d4rl", "SIGTERM")],
 )
 def test_a_few(verb, mode, folder, nursery):
     disturbed(verb, mode, 3, folder, nursery)

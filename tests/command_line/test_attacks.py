@@ -132,7 +132,7 @@ class TestCodeThatChanges:
         (folder / changed).write_text((folder / changed).read_text() + "\nextra = 3\n")
         code, _, err = augment(capsys, "--size", SIZE, "--resume")
         assert code == 2
-        assert "mask_fn changed since" in err
+        assert "[mask] changed since" in err
         assert not (folder / "out.parquet").exists()
 
     def test_what_cannot_be_told_is_asked_for(self, data, monkeypatch):
@@ -259,7 +259,7 @@ class TestWrongFunctions:
         (folder / "robot.toml").write_text(DESCRIPTION.replace(":reward", ":one"))
         code, _, err = augment(capsys, "--ratio", 1)
         assert code == 2
-        assert "reward_fn: it differs from the data in 100.0% of the rows; worst is row" in err
+        assert "[reward]: it differs from the data in 100.0% of the rows; worst is row" in err
         assert augment(capsys, "--ratio", 1, "--trust-reward")[0] == 0
         ended = data.replace(terminated=np.arange(300) == 7)
         files.write("data.parquet", ended, force=True)
@@ -267,7 +267,7 @@ class TestWrongFunctions:
         (folder / "robot.toml").write_text(DESCRIPTION + terminal)
         code, _, err = augment(capsys, "--ratio", 1, "--force")
         assert code == 2
-        assert "terminal_fn: it differs from the data in 0.3% of the rows, first in row 7" in err
+        assert "[terminal]: it differs from the data in 0.3% of the rows, first in row 7" in err
 
     def test_a_reward_that_does_not_fit_its_column(self, data, folder, capsys):
         """Finite as float64, infinite as float32."""
@@ -277,7 +277,7 @@ class TestWrongFunctions:
         (folder / "robot.toml").write_text(DESCRIPTION.replace(":reward", ":large"))
         code, _, err = augment(capsys, "--ratio", 1, "--trust-reward")
         assert code == 2
-        assert "reward_fn: 1e+300 in row 0 of the batch does not fit into float32" in err
+        assert "[reward]: 1e+300 in row 0 of the batch does not fit into float32" in err
         assert not (folder / "out.parquet").exists()
 
     def test_an_amount_that_no_data_could_give_is_refused_at_once(self, data, folder, capsys):

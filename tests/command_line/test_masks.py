@@ -1,6 +1,7 @@
 """The verbs that write reports, and those that learn masks and judge them."""
 
 import math
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,7 +24,9 @@ class TestReport:
         assert out.endswith("report: one.html\n")
         code, out, _ = run(capsys, "report", "out.parquet", "robot.toml", "--out", "two.html")
         assert (code, out) == (0, "report: two.html\n")
-        assert (folder / "one.html").read_bytes() == (folder / "two.html").read_bytes()
+        one, two = ((folder / name).read_text() for name in ("one.html", "two.html"))
+        commands = [re.search(r"counterpoint (augment|report) [^<]*", page)[0] for page in (one, two)]  # alone differ
+        assert one.replace(commands[0], commands[1]) == two
         words = ("--world", "sprites", "--out", "three.html")
         assert run(capsys, "report", "out.parquet", "robot.toml", *words)[0] == 0
         assert "100%" in (folder / "three.html").read_text()

@@ -179,7 +179,7 @@ class TestAugment:
         files.write("data.parquet", data.replace(terminated=data.reward >= 0), force=True)
         code, _, err = augment(capsys, "--ratio", 1)
         assert code == 2
-        assert "terminal_fn: 300 of 300 transitions are terminal" in err
+        assert "[terminal]: 300 of 300 transitions are terminal" in err
 
     def test_observation_keys_are_those_of_the_recording(self, folder, capsys):
         """Factors given by keys are found in the augmented file too, though its factors have other names."""
@@ -224,10 +224,10 @@ class TestAudit:
         augment(capsys, "--ratio", 3)
         for words in (["--world", "sprites"], ["--simulator", "sprite_functions:step"]):
             code, out, _ = run(capsys, "audit", "out.parquet", *words)
-            assert (code, out) == (
-                0,
+            assert code == 0
+            assert out.startswith(
                 "real rows: 100.00% of 300 confirmed\n"
-                "100.00% of 900 transitions confirmed, 0 wrong; expected at least 100.00%\n",
+                "100.00% of 900 transitions confirmed, 0 wrong; expected at least 100.00%\n"
             )
         (folder / "robot.toml").write_text(DESCRIPTION.replace(":mask", ":nothing"))
         augment(capsys, "--ratio", 3, "--force")

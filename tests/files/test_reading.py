@@ -55,6 +55,7 @@ class TestBadInput:
     def test_files_that_are_no_files(self, tmp_path):
         os.mkfifo(tmp_path / "pipe.npz")
         (tmp_path / "empty.npz").touch()
+        (tmp_path / "folder").mkdir()
         (tmp_path / "noise.npz").write_bytes(b"not a zip")
         (tmp_path / "link.npz").symlink_to(tmp_path / "nowhere.npz")
         for name, why in {
@@ -64,7 +65,7 @@ class TestBadInput:
             "noise.npz": "does not begin like a .npz file",
             "link.npz": "No such file",
             "data.csv": "no format has the suffix '.csv'; there are .h5, .hdf5, .npz, .parquet, and minari:ID",
-            ".": "this folder holds no dataset",
+            "folder": "this folder holds no dataset",
         }.items():
             with pytest.raises(files.FileProblem, match=why) as found:
                 files.read(tmp_path / name)

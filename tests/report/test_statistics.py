@@ -130,7 +130,7 @@ def test_every_column_is_compared_and_what_moved_most_comes_first(sprites):
     assert sorted(item.label for item in found) == sorted(column_names(world.factors, {}))
     gaps = [item.gap for item in found]
     assert gaps == sorted(gaps, reverse=True)
-    first = next(item for item in found if item.label == "action[1]")
+    first = next(item for item in found if item.label == "action[1] (column 1)")
     assert first.gap == gap(data.action[:, 1], made.transitions.action[:, 1])
 
 
