@@ -51,7 +51,7 @@ def state_and_action(values: Values, factors: Factorization) -> tuple[Array, Arr
 
 def _columns(values: Values, owned: OwnedColumns, width: int) -> Array:
     first = next(iter(values.values()))
-    out = np.empty((len(first), width), first.dtype)
+    out = np.zeros((len(first), width), first.dtype)  # derived columns are nobody's, and no step looks at them
     for name, own in owned.items():
         out[:, list(own)] = values[name]
     return out
