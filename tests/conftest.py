@@ -10,8 +10,10 @@ hypothesis.settings.register_profile("counterpoint", deadline=None, derandomize=
 hypothesis.settings.register_profile("interpreted", deadline=None, derandomize=True, max_examples=15)
 hypothesis.settings.load_profile("interpreted" if numba.config.DISABLE_JIT else "counterpoint")
 
-if numba.config.DISABLE_JIT:  # the hash relies on wrapping; interpreted NumPy scalars warn of it
-    np.seterr(over="ignore")
+
+def pytest_configure(config):
+    if numba.config.DISABLE_JIT:  # the hash relies on wrapping; interpreted NumPy scalars warn of it, in every thread
+        config.addinivalue_line("filterwarnings", "ignore:overflow encountered in scalar:RuntimeWarning")
 
 
 # Tests interrupt commands they start. Where the tests themselves run in the background, an interrupt is ignored, and
