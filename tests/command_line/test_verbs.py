@@ -224,11 +224,18 @@ class TestAudit:
         augment(capsys, "--ratio", 3)
         for words in (["--world", "sprites"], ["--simulator", "sprite_functions:step"]):
             code, out, _ = run(capsys, "audit", "out.parquet", *words)
-            assert code == 0
-            assert out.startswith(
-                "real rows: 100.00% of 300 confirmed\n"
-                "100.00% of 900 transitions confirmed, 0 wrong; expected at least 100.00%\n"
+            *told, head = out.splitlines()[:3]
+            assert (code, told, head.split()) == (
+                0,
+                [
+                    "real rows: 100.00% of 300 confirmed",
+                    "100.00% of 900 transitions confirmed, 0 wrong; expected at least 100.00%",
+                ],
+                ["tried", "wrong", "confirmed", "swapped"],
             )
+            sets = [line.replace(",", "").split()[:3] for line in out.splitlines()[3:]]
+            assert sum(int(tried) for tried, _, _ in sets) == 900
+            assert all(found == ["0", "100.00%"] for _, *found in sets)
         (folder / "robot.toml").write_text(DESCRIPTION.replace(":mask", ":nothing"))
         augment(capsys, "--ratio", 3, "--force")
         code, out, _ = run(capsys, "audit", "out.parquet", "--world", "sprites")
