@@ -11,8 +11,10 @@ def main(arguments: list[str] | None = None) -> None:
         "--environments", type=command.some_of(tuple(run.ENVIRONMENTS)), default=tuple(run.ENVIRONMENTS)
     )
     parser.add_argument("--masks", type=command.some_of(run.MASKS), default=run.MASKS)
+    parser.add_argument("--seeds", type=int, nargs="+", default=run.SEEDS)
     given = parser.parse_args(arguments)
-    command.execute(given, run.work, run.runs(given.preset, given.environments, given.masks), report.write)
+    todo = run.runs(given.preset, given.environments, given.masks, given.seeds)
+    command.execute(given, run.work, todo, report.write)
 
 
 if __name__ == "__main__":

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from experiments import pages, rows
-from experiments.mujoco_exactness.run import ENVIRONMENTS, MASKS
+from experiments.mujoco_exactness.run import ENVIRONMENTS
 
 HEAD = (
-    "environment", "mask", "accepted", "to the bit", "within 1e-6", "wrong", "of these off the table", "proposals kept",
+    "environment", "seed", "mask", "accepted", "to the bit", "within 1e-6", "wrong", "of these off the table", "kept",
     "wrong, as expected",
 )  # fmt: skip
 
@@ -17,28 +17,30 @@ def write(folder: Path, docs: Path = pages.DOCS) -> None:
     found = [rows.read(path) for path in sorted(folder.glob("*.jsonl"))]
     if not found:
         raise SystemExit(f"{folder}: no finished runs. Start some with: python -m experiments.mujoco_exactness run")
-    every = [(head["config"]["environment"], row) for head, body in found for row in body if "mask" in row]
-    every.sort(key=lambda each: (list(ENVIRONMENTS).index(each[0]), MASKS.index(each[1]["mask"])))
-    lines = [_line(*each) for each in every]
-    real = {head["config"]["environment"]: _real(head, body[0]) for head, body in found}
+    found.sort(key=lambda run: (list(ENVIRONMENTS).index(run[0]["config"]["environment"]), run[0]["config"]["seed"]))
+    lines = [[*_of(head), *_line(row)] for head, body in found for row in body if "mask" in row]
+    real = [[*_of(head), *_real(body[0])] for head, body in found]
     head = found[0][0]
     about = f"{head['machine']}, commits {_commits(found)}."
     tables = (
         pages.table(HEAD, lines),
-        pages.table(("environment", "real steps", "to the bit", "islands exact"), list(real.values())),
+        pages.table(("environment", "seed", "real steps", "to the bit", "islands exact"), real),
     )
     pages.fill(docs / "mujoco.md", "\n\n".join([about, tables[0], "Real steps repeated first:", tables[1]]))
 
 
-def _line(environment: str, row: dict[str, Any]) -> list[str]:
+def _of(head: dict[str, Any]) -> list[str]:
+    return [head["config"]["environment"], str(head["config"]["seed"])]
+
+
+def _line(row: dict[str, Any]) -> list[str]:
     expected = (
         f"{row['expected']:.2%} ({row['low']:.2%} to {row['high']:.2%})" if row.get("expected") is not None else "–"
     )
     if "failed" in row:
-        return [environment, row["mask"], "none", *["–"] * 5, expected]
+        return [row["mask"], "none", *["–"] * 5, expected]
     fallen = "–" if row["fallen"] is None else f"{row['fallen']:,}"
     return [
-        environment,
         row["mask"],
         f"{row['made']:,}",
         f"{row['same']:.2%}",
@@ -54,6 +56,5 @@ def _commits(found: list[tuple[dict[str, Any], list[dict[str, Any]]]]) -> str:
     return ", ".join(sorted({head["commit"] for head, _ in found}))
 
 
-def _real(head: dict[str, Any], row: dict[str, Any]) -> list[str]:
-    environment = head["config"]["environment"]
-    return [environment, f"{row['replayed']:,}", f"{row['same']:.1%}", "yes" if row["exact"] else "no"]
+def _real(row: dict[str, Any]) -> list[str]:
+    return [f"{row['replayed']:,}", f"{row['same']:.1%}", "yes" if row["exact"] else "no"]

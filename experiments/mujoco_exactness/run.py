@@ -28,6 +28,7 @@ ENVIRONMENTS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 ROBOT = "robot0:base_link"
 MASKS = ("islands", "islands, not strict", "near", "near or fallen", "reach or fallen", "identity", "learned")
+SEEDS = (1,)  # rules were looked for on seed 0
 ENOUGH = 2_000  # rows to find a threshold with
 PLACES = {  # columns of positions, where the 10 cm rule makes sense
     "FetchPush": {ROBOT: (0, 1, 2), "object0": (10, 11, 12)},
@@ -44,7 +45,7 @@ class Config:
     transitions: int = 5_000
     counterfactuals: int = 5_000
     epochs: int = 30
-    seed: int = 0
+    seed: int = SEEDS[0]
     masks: tuple[str, ...] = MASKS
 
     @property
@@ -60,10 +61,13 @@ PRESETS = {
 }
 
 
-def runs(preset: str, environments: Iterable[str], masks: tuple[str, ...] = MASKS) -> Iterator[Config]:
+def runs(
+    preset: str, environments: Iterable[str], masks: tuple[str, ...] = MASKS, seeds: Iterable[int] = SEEDS
+) -> Iterator[Config]:
     """Yield the runs of a preset."""
-    for environment in environments:
-        yield replace(PRESETS[preset], environment=environment, masks=masks)
+    for seed in seeds:
+        for environment in environments:
+            yield replace(PRESETS[preset], environment=environment, masks=masks, seed=seed)
 
 
 class Scripted:
@@ -164,7 +168,7 @@ def judged(
     """Make counterfactuals with a mask and put them back."""
     mask, recompute = rule
     never = lambda state, action, after: np.zeros(len(state), np.bool_)  # noqa: ARG005, E731
-    augmenter = Augmenter(factors, mask, no_reward, never, derive=recompute)
+    augmenter = Augmenter(factors, mask, no_reward, never, derive=recompute, static_share=0.0)  # goals alone: no news
     try:
         made = augmenter.fill(data, config.counterfactuals, rng=np.random.default_rng(config.seed + 1))
     except ValueError as error:

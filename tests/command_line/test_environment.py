@@ -1,5 +1,7 @@
 """MuJoCo environments on the command line."""
 
+import runpy
+
 import numpy as np
 import pytest
 
@@ -38,13 +40,19 @@ def test_inspect_shows_how_an_environment_comes_apart(capsys, tmp_path):
     )  # is there
 
 
-def test_from_a_recording_to_a_verdict_without_a_line_of_code(recording, tmp_path, capsys, monkeypatch):
+def test_from_an_environment_to_a_verdict_without_a_line_of_code(recording, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["inspect", "--environment", BALLS, "--propose", "balls.toml"]) == 0
+    assert "python balls_environment.py recording.parquet 5000" in capsys.readouterr().out
+    monkeypatch.setattr("sys.argv", ["balls_environment.py", "balls.npz", "120"])
+    runpy.run_path("balls_environment.py", run_name="__main__")
+    own, other = files.read("balls.npz"), files.read(recording)
+    assert own.factors == other.factors
+    assert np.array_equal(own.transitions.noise, other.transitions.noise)  # the same seed
     with (tmp_path / "balls.toml").open("a") as file:
         file.write('\n[reward]\nkind = "function"\nfunction = "no_reward:reward"\n')
     (tmp_path / "no_reward.py").write_text("import numpy as np\ndef reward(s, a, n):\n    return np.zeros(len(s))\n")
-    assert main(["augment", str(recording), "balls.toml", "--ratio", "0.5", "--out", "more.npz"]) == 0
+    assert main(["augment", "balls.npz", "balls.toml", "--ratio", "0.5", "--out", "more.npz"]) == 0
     assert main(["audit", "more.npz", "--environment", BALLS]) == 0
     shown = capsys.readouterr().out
     assert "real rows: 100.0% of 120 real steps come out to the bit" in shown

@@ -16,10 +16,11 @@ TINY = run.PRESETS["smoke"]
 
 def test_presets_cover_all_environments():
     configs = list(run.runs("laptop", run.ENVIRONMENTS))
-    assert [config.environment for config in configs] == list(run.ENVIRONMENTS)
+    assert [config.environment for config in configs] == [*run.ENVIRONMENTS] * len(run.SEEDS)
     assert all(config.counterfactuals == 5_000 for config in configs)
-    (part,) = run.runs("laptop", ["Slide2"], ("near", "identity"))
-    assert part.name == "Slide2-0-near"
+    assert len({config.name for config in configs}) == len(configs)
+    (part,) = run.runs("laptop", ["Slide2"], ("near", "identity"), seeds=[7])
+    assert part.name == "Slide2-7-near"
 
 
 def test_the_smoke_preset_runs_and_is_reported(tmp_path):
@@ -36,4 +37,4 @@ def test_the_smoke_preset_runs_and_is_reported(tmp_path):
     page = tmp_path / "mujoco.md"
     page.write_text(f"{pages.BEGIN}\n{pages.END}\n")
     report.write(folder, tmp_path)
-    assert "| FetchPush | islands | 30 |" in page.read_text()
+    assert "| FetchPush | 1 | islands | 30 |" in page.read_text()

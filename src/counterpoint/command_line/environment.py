@@ -13,9 +13,14 @@ from counterpoint.files.output import require_free
 from counterpoint.user_code import code_of, find, load
 
 REAL = 500  # rows of a file that are repeated before a verdict
-MODULE = '''"""What {toml} refers to; written by: counterpoint inspect --environment {environment}"""
+MODULE = '''"""What {toml} refers to, and a recorder; written by: counterpoint inspect --environment {environment}"""
 
-from counterpoint.adapters.mujoco import Islands
+import sys
+
+import numpy as np
+
+from counterpoint import files
+from counterpoint.adapters.mujoco import Islands, collect, factorization, goals
 from counterpoint.command_line.environment import maker
 
 make = maker({environment!r}, {settings!r})
@@ -36,6 +41,14 @@ def reward(state, action, next_state):
 
 _reward = goals(mask.bench.env).reward_fn(mask.bench.env.unwrapped.compute_reward)
 '''
+RECORD = """
+
+policy = None  # acts at random; put your own here: a function (observation, rng) -> action
+
+if __name__ == "__main__":  # python {module}.py recording.parquet 5000
+    data = collect(mask.bench.env, policy, int(sys.argv[2]), rng=np.random.default_rng(0))
+    files.write(sys.argv[1], data, factors=factorization(mask.bench.env))
+"""
 
 
 def add_environment(verb: argparse.ArgumentParser) -> None:
@@ -62,7 +75,7 @@ def maker(environment: str, settings: dict[str, Any] | None = None) -> Any:
             spec = gymnasium.spec(environment)
         except gymnasium.error.Error as error:
             raise ValueError(f"--environment: {error} Give a Gymnasium id, or module:function.") from error
-        return functools.partial(gymnasium.make, spec, **(settings or {}))
+        return functools.partial(gymnasium.make, spec, disable_env_checker=True, **(settings or {}))
     return functools.partial(load(environment, Path.cwd()), **(settings or {}))
 
 
@@ -107,12 +120,13 @@ class TakenApart:
     factors: Any
     functions: dict[str, str]  # section of a description -> name in the module
     module: str  # the text of that module
+    records: bool = False  # whether the module is a program that records
 
 
 def taken_apart(given: argparse.Namespace) -> TakenApart:
     """Take the environment that was asked for apart."""
     make = maker(given.environment, dict(given.setting))
-    module = Path(given.propose).stem.replace("-", "_") + "_environment" if given.propose else "environment"
+    module = Path(given.propose or "robot").stem.replace("-", "_") + "_environment"
     if given.propose is not None:
         _require_room(given, Path(given.propose), Path(given.propose).with_name(f"{module}.py"))
     adapter = importlib.import_module("counterpoint.adapters.mujoco")
@@ -122,7 +136,7 @@ def taken_apart(given: argparse.Namespace) -> TakenApart:
     functions |= {"derived": "derive"} if factors.derived else {}
     functions |= {"reward": "reward"} if _rewarded(env, inside) else {}
     lines = _about(given.environment, adapter.Islands(env), inside, factors)
-    return TakenApart(lines, factors, functions, _module(given, env, inside))
+    return TakenApart(lines, factors, functions, _module(given, env, inside, module), records=True)
 
 
 def _require_room(given: argparse.Namespace, toml: Path, module: Path) -> None:
@@ -163,7 +177,7 @@ def _rewarded(env: Any, inside: Any) -> bool:
     return plain and hasattr(env.unwrapped, "compute_reward")
 
 
-def _module(given: argparse.Namespace, env: Any, inside: Any) -> str:
+def _module(given: argparse.Namespace, env: Any, inside: Any, name: str) -> str:
     settings = dict(given.setting)
     text = MODULE.format(
         toml=Path(given.propose or "the description").name, environment=given.environment, settings=settings
@@ -173,5 +187,7 @@ def _module(given: argparse.Namespace, env: Any, inside: Any) -> str:
         sentence = ", ".join(f"{column} is {plus} minus {minus}" for column, plus, minus in table)
         text += DERIVE.format(sentence=sentence, plus=[row[1] for row in table], minus=[row[2] for row in table])
     if _rewarded(env, inside):
-        text = text.replace("import Islands", "import Islands, goals") + REWARD
-    return text
+        text += REWARD
+    else:
+        text = text.replace(", goals\n", "\n")
+    return text + RECORD.format(module=name)

@@ -93,7 +93,7 @@ def _propose(
     widths: tuple[int, int] | None = None,
 ) -> int:
     """Print the proposed description, or write it, with the functions that it names beside it."""
-    target = Path(given.propose or "environment")
+    target = Path(given.propose or "robot")
     module = target.stem.replace("-", "_") + ("_world" if given.world else "_environment")
     functions = {} if apart is None else {section: f"{module}:{name}" for section, name in apart.functions.items()}
     if widths is None:
@@ -111,6 +111,8 @@ def _propose(
     missing = [name for name in ("mask", "reward", "terminal") if f"# [{name}]" in text]
     if missing:
         print(f"to be filled in before `counterpoint augment` takes it: {', '.join(f'[{name}]' for name in missing)}")
+    if apart and apart.records:
+        print(f"to record 5,000 steps of random play, or of your policy: python {beside} recording.parquet 5000")
     return 0
 
 

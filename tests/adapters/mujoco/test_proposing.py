@@ -1,5 +1,7 @@
 """Factors found by trying an environment out."""
 
+from types import SimpleNamespace
+
 import gymnasium
 import numpy as np
 import pytest
@@ -143,24 +145,78 @@ def test_other_paths_to_the_simulator():
     assert access(Suite()).observe()["joints"].shape == (2,)
 
 
-def test_the_path_of_robosuite():
-    inner = Balls()
+class Lift:
+    """As robosuite builds them: no environment of Gymnasium's, with a wrapper that is none of its wrappers."""
 
-    class Lift(gymnasium.Env):
-        class sim:
-            class model:
-                _model = inner.model
+    def __init__(self):
+        self.balls = Balls()
+        self.sim = SimpleNamespace(
+            model=SimpleNamespace(_model=self.balls.model), data=SimpleNamespace(_data=self.balls.data)
+        )
 
-            class data:
-                _data = inner.data
+    def _get_observations(self, force_update=False):
+        return {"joints": self.balls._get_obs(), "fresh": np.array([float(force_update)])}
 
-        def _get_observations(self, force_update):
-            return {"fresh": np.array([force_update]), "joints": inner.data.qpos.copy()}
 
-    found = access(Lift())
-    assert found.data is inner.data
-    assert found.remembers  # its step uses what it observed last
-    assert found.observe()["fresh"].all()
+class Wrapped(gymnasium.Env):
+    """As robosuite's own wrapper: it chooses some of the observations and makes one row of them."""
+
+    flatten_obs = True
+
+    def __init__(self):
+        self.env = Lift()
+        self.action_space, self.observation_space = self.env.balls.action_space, self.env.balls.observation_space
+
+    @property
+    def unwrapped(self):
+        return self.env
+
+    def _flatten_obs(self, shown):
+        return shown["joints"]
+
+    def reset(self, *, seed=None, options=None):
+        self.env.balls.reset(seed=seed)
+        return self._flatten_obs(self.env._get_observations()), {}
+
+    def step(self, action):
+        return self.env.balls.step(action)
+
+
+def test_the_path_of_robosuite(rng):
+    env = Wrapped()
+    found = access(env)
+    assert found.data is env.env.balls.data
+    assert np.array_equal(found.observe(), env.env.balls._get_obs())
+    assert access(gymnasium.wrappers.TimeLimit(env, 9)).observe().shape == (4,)
+    env.flatten_obs, env._filter_obs = False, lambda shown: shown["fresh"]
+    assert access(env).observe() == 1.0
+    env.flatten_obs = True
+    data = collect(gymnasium.wrappers.TimeLimit(env, 20), None, 60, rng=rng)
+    assert Simulator(env, workers=1).replay(data).same == 1.0
+
+
+def test_a_reset_that_builds_a_new_simulator_is_refused():
+    class Hard(Wrapped):
+        def reset(self, *, seed=None, options=None):
+            self.env = Lift()
+            return super().reset(seed=seed)
+
+    with pytest.raises(ValueError, match=r"reset\(\) builds a new simulator.*hard_reset=False"):
+        factorization(Hard())
+
+
+def test_an_environment_that_remembers_is_not_exact():
+    class Remembers(Balls):
+        last = 0.0
+
+        def step(self, action):
+            self.last = 0.5 * self.last + action
+            return super().step(self.last)
+
+    mask = Islands(Remembers(), workers=1)
+    assert not mask.exact
+    assert any("keeps a state of its own" in each for each in mask.remarks)
+    assert not any("influence" in each for each in mask.remarks)  # it reads nothing
 
 
 def test_an_environment_of_dm_control():

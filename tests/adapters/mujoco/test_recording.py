@@ -14,6 +14,17 @@ from counterpoint.checks import CheckFailed, audit, check_counterfactuals
 from tests.adapters.mujoco.conftest import TWO_BALLS, Balls
 
 
+class Remembers(Balls):
+    """A controller that adds its last action to the next."""
+
+    last = 0.0
+
+    def step(self, action):
+        pushed = action + self.last
+        self.last = action
+        return super().step(pushed)
+
+
 def test_recording_changes_nothing_of_what_is_shown(push):
     def played(env):
         env.action_space.seed(0)
@@ -122,17 +133,19 @@ def test_stale_kinematics_are_noticed_with_their_remedy(rng):
 
 
 def test_state_outside_of_the_simulator_is_noticed(rng):
-    class Remembers(Balls):
-        last = 0.0
-
-        def step(self, action):
-            pushed = action + self.last
-            self.last = action
-            return super().step(pushed)
-
     env = Remembers()
     with pytest.raises(ReplayFailed, match="keeps state of its own outside of MuJoCo"):
         Simulator(env, workers=1)(*(np.zeros((1, k)) for k in (4, 1)), collect(env, None, 1, rng=rng).noise)
+
+
+def test_it_is_noticed_too_where_the_real_rows_follow_each_other(rng):
+    """In their own order, all but the first come out: the environment goes through its own states once more."""
+    env = Remembers()
+    data = collect(env, None, 200, rng=rng)
+    simulator = Simulator(env, real=data, sample=200, workers=1)
+    assert (simulator._step(data.state, data.action, data.noise) == data.next_state).all(axis=1).mean() > 0.99
+    with pytest.raises(ReplayFailed, match="does not repeat real steps"):
+        audit(data, simulator)
 
 
 def test_a_recording_of_another_model_is_refused(balls, rolled):

@@ -43,7 +43,7 @@ def _dm_control(inner: Any) -> Access:
 
 def _robosuite(inner: Any) -> Access:
     sim = inner.sim
-    return Access(sim.model._model, sim.data._data, lambda: inner._get_observations(force_update=True), remembers=True)
+    return Access(sim.model._model, sim.data._data, lambda: inner._get_observations(force_update=True))
 
 
 ROUTES: dict[str, Callable[[Any], Access]] = {
@@ -78,16 +78,19 @@ def access(env: Any) -> Access:
 
 def _through_wrappers(env: Any, observe: Callable[[], Any]) -> Callable[[], Any]:
     """Pass what the inner environment shows through the wrappers that change observations."""
-    layers = []
-    while isinstance(env, gymnasium.Wrapper):
+    layers: list[Callable[[Any], Any]] = []
+    inner = env.unwrapped
+    while env is not inner and hasattr(env, "env"):
         if isinstance(env, gymnasium.ObservationWrapper):
-            layers.append(env)
+            layers.append(env.observation)
+        elif hasattr(env, "_flatten_obs"):  # robosuite's wrapper, which is none of Gymnasium's
+            layers.append(env._flatten_obs if env.flatten_obs else env._filter_obs)
         env = env.env
 
     def shown() -> Any:
         seen = observe()
         for layer in reversed(layers):
-            seen = layer.observation(seen)
+            seen = layer(seen)
         return seen
 
     return shown if layers else observe

@@ -42,8 +42,9 @@ class Contacts:
         log.clear()
 
         def note(model: Any = None, inner: Any = None) -> None:
-            # The array lies elsewhere after each substep, and nowhere without islands.
-            log.append((data.time, data.tree_island.tobytes() if data.nisland else b""))
+            # The array lies elsewhere after each substep, and nowhere without islands. MuJoCo knows islands of trees
+            # too, but not in its older versions.
+            log.append((data.time, data.dof_island.tobytes() if data.nisland else b""))
             if other is not None and model is not None:
                 other(model, inner)
 
@@ -68,11 +69,11 @@ class Contacts:
         log = self._log
         seen = frozenset(log[k][1] for k in range(len(log) - 1) if self._stages or log[k + 1][0] != log[k][0])
         if seen not in self._known:
-            ties = np.eye(len(self.bodies.names), dtype=np.bool_)
-            for each in seen:
+            ties, owner = np.eye(len(self.bodies.names), dtype=np.bool_), self.bodies.of_dofs()
+            for each in filter(None, seen):
                 island = np.frombuffer(each, np.int32)
                 for one in np.unique(island[island >= 0]):
-                    members = self.bodies.of_tree[: len(island)][island == one]
+                    members = np.unique(owner[island == one])
                     ties[np.ix_(members, members)] = True
             self._known[seen] = ties, to_words(ties)
         return self._known[seen]

@@ -11,6 +11,10 @@ from counterpoint.core.arrays import Bools, Floats
 from counterpoint.core.factors import Factorization
 from counterpoint.progress import Progress
 
+REMEMBERS = (
+    "the environment keeps a state of its own outside of MuJoCo, such as a controller's last target: the same step "
+    "from the same state of the simulator does not end the same, so recorded rows cannot be put back"
+)
 CREEP = 1e-7  # a difference that rounding has made too large to be one
 
 
@@ -69,8 +73,10 @@ class Islands:
             f"the environment's own code lets {inside.bodies.names[source]} influence {inside.bodies.names[target]}"
             for source, target in np.argwhere(inside.trial.reading)
         ]
+        kept = () if inside.trial.repeats else (REMEMBERS,)
         remodels = (inside.why_another_model,) if inside.trial.remodels else ()
-        self.remarks = (*inside.bodies.joined, *read, *remodels, *remarks)
+        self.exact &= inside.trial.repeats
+        self.remarks = (*inside.bodies.joined, *read, *kept, *remodels, *remarks)
         self._place = inside.factor_of(self.factors)
         self._always = self._standing()
 

@@ -7,7 +7,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from counterpoint.adapters.mujoco.access import Access
+from counterpoint.adapters.mujoco.access import Access, access
 from counterpoint.adapters.mujoco.bodies import Bodies
 from counterpoint.adapters.mujoco.contacts import Contacts
 from counterpoint.adapters.mujoco.layout import Layout
@@ -43,6 +43,7 @@ class Probe:
     wholes: Floats  # (P, groups + 1, W) whole states while those were seen, the untouched first
     moved: Bools  # (A, groups) which groups each action column moves
     reading: Bools  # (groups, groups) source and target: moved without a tie, by the environment's own code
+    repeats: bool  # whether the same step from the same state ends the same
     remodels: bool  # whether a reset changes the model itself
     fresh: bool  # whether a step leaves nothing behind that is one substep old
 
@@ -57,8 +58,9 @@ def tried(env: Any, way: Access, bodies: Bodies, shape: Layout) -> Probe:
     The environment's random numbers are put back; its episode is lost.
     """
     rng = np.random.default_rng(0)
-    before = env.unwrapped.np_random
+    before = getattr(env.unwrapped, "np_random", None)
     shown, _ = env.reset(seed=0)
+    _require_kept(env, way)
     _require_same(shape.raw(shown), shape.raw(way.observe()))
     env.action_space.seed(0)
     states, raws, fresh = [whole_state(way.model, way.data)], [shape.raw(shown)], True
@@ -70,11 +72,12 @@ def tried(env: Any, way: Access, bodies: Bodies, shape: Layout) -> Probe:
         states.append(whole_state(way.model, way.data))
     chosen = states[STEPS::STEPS]
     seen = [list(_nudges(way, bodies, shape, state, rng)) for state in chosen]
-    moved, reading = _steps(env, way, bodies, chosen, rng)
+    moved, reading, repeats = _steps(env, way, bodies, chosen, rng)
     first = fingerprint(way.model)
     env.reset(seed=1)
     remodels = fingerprint(way.model) != first
-    env.unwrapped.np_random = before
+    if before is not None:
+        env.unwrapped.np_random = before
     return Probe(
         states=np.array(states),
         places=np.array([place[0][0] for place in seen]),
@@ -83,6 +86,7 @@ def tried(env: Any, way: Access, bodies: Bodies, shape: Layout) -> Probe:
         wholes=np.array([[whole for _, whole in place] for place in seen]),
         moved=moved,
         reading=reading,
+        repeats=repeats,
         remodels=remodels,
         fresh=bool(fresh),
     )
@@ -93,12 +97,26 @@ def _computed(way: Access) -> Floats:
     return np.concatenate([getattr(way.data, name) for name in COMPUTED], axis=None)
 
 
-def _require_same(shown: Floats, observed: Floats) -> None:
-    if not np.array_equal(shown, observed):
-        wrong = np.flatnonzero(shown != observed) if shown.shape == observed.shape else shown.shape
+def _require_kept(env: Any, way: Access) -> None:
+    if access(env).data is not way.data:
         raise ValueError(
-            f"env: what reset() showed cannot be shown again: columns {wrong} differ. Observation noise or a wrapper "
-            "that remembers is the usual reason: switch it off, or put the wrapper outside of the recorder."
+            "env: reset() builds a new simulator, so there is none to put rows back into. Let it keep the one it has; "
+            "with robosuite, robosuite.make(..., hard_reset=False)."
+        )
+
+
+def _require_same(shown: Floats, observed: Floats) -> None:
+    if shown.shape != observed.shape:
+        raise ValueError(
+            f"env: reset() showed {len(shown)} columns, but {len(observed)} can be shown again. A wrapper that adds "
+            "something to what is shown is the usual reason: put it outside of the recorder."
+        )
+    wrong = np.flatnonzero(shown != observed)
+    if len(wrong):
+        raise ValueError(
+            f"env: what reset() showed cannot be shown again: {len(wrong)} of {len(shown)} columns differ, first "
+            f"column {wrong[0]}. Observation noise or a wrapper that remembers is the usual reason: switch it off (in "
+            "Kitchen robot_noise_ratio=0.0 and object_noise_ratio=0.0), or put the wrapper outside of the recorder."
         )
 
 
@@ -156,10 +174,15 @@ def put(way: Access, state: Floats) -> None:
 
 def _steps(
     env: Any, way: Access, bodies: Bodies, states: list[Floats], rng: np.random.Generator
-) -> tuple[Bools, Bools]:
-    """Step from nudged states and with nudged actions, and see which groups end up elsewhere without a tie."""
+) -> tuple[Bools, Bools, bool]:
+    """Step from nudged states and with nudged actions, and see which groups end up elsewhere without a tie.
+
+    Where the untouched step does not end the same after all that, the environment keeps a state of its own, and what
+    it reads cannot be told from what it remembers.
+    """
     groups, columns = len(bodies.names), env.action_space.shape[0]
     moved, reading = np.zeros((columns, groups), np.bool_), np.zeros((groups, groups), np.bool_)
+    repeats = True
     contacts = Contacts(way.data, bodies)
     for state in states:
         action = env.action_space.sample()
@@ -169,10 +192,11 @@ def _steps(
             other[column] = rng.uniform(env.action_space.low[column], env.action_space.high[column])
             ends, ties = _stepped(env, way, contacts, state, other)
             moved[column] |= _apart(bodies, base, ends) & _alone(free | ties)
+        repeats &= np.array_equal(base, _stepped(env, way, contacts, state, action)[0])
         for group in range(groups):
             ends, ties = _stepped(env, way, contacts, gentle_nudge(way, bodies, state, group, rng), action)
             reading[group] |= _apart(bodies, base, ends) & ~_reached(free | ties)[group]
-    return moved, reading
+    return moved, reading & repeats, repeats
 
 
 def _stepped(env: Any, way: Access, contacts: Contacts, state: Floats, action: Any) -> tuple[Floats, Bools]:

@@ -95,11 +95,14 @@ class Simulator:
         return limits
 
     def replay(self, real: Transitions | None = None) -> Replay:
-        """Repeat real steps, by default some of the simulator's own, and say how many come out as they were."""
+        """Repeat real steps, by default some of the simulator's own, and say how many come out as they were.
+
+        They are repeated out of order: in order, an environment could go through states of its own once more.
+        """
         if real is None:
             real = collect(self.bench.env, None, min(self.sample, 50), rng=np.random.default_rng(0))
         rows = np.unique(np.linspace(0, len(real) - 1, min(self.sample, len(real))).astype(np.int64))
-        part = real[rows]
+        part = real[np.random.default_rng(0).permutation(rows)]
         simulated = self._step(part.state, part.action, part.noise)
         same = self.same(simulated, part.next_state)
         apart = np.nan_to_num(np.abs(simulated - part.next_state), nan=np.inf)

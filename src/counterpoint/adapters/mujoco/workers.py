@@ -26,7 +26,7 @@ from counterpoint.core.arrays import Floats, Ints
 from counterpoint.progress import Progress
 
 FEW = 400  # rows that are not worth the start of a process
-CHUNK = 100  # rows in a job
+CHUNK = 25  # rows in a job: few, so that all workers end at about the same time
 
 
 class Bench:
