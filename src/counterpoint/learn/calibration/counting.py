@@ -10,6 +10,7 @@ from counterpoint.learn.calibration.own_course import totals
 _LOUD, _LOUD_SHIFT = 4.0, 6.0  # standard errors from which on a region has an influence
 _SMALLEST_SHIFT = 0.8  # units
 _FEWEST_EVENTS = 3  # episodes with a surprise
+_FEWEST_ROWS = 5  # with an edge, that the direction of a push is told from
 _LEAST_VARIANCE = 1e-4
 _LEAST_POWER = 0.3  # share of the influences that show as a surprise, at the least
 
@@ -121,42 +122,58 @@ class Finding:
     error: float  # standard error of the share that the mask misses
 
 
-def found(counts: Counts, every: Counts, glued: Counts) -> Finding:
+def found(counts: Counts, glued: Counts, free: Floats, every: Counts, usual: Counts) -> Finding:
     """Tell what is left where a mask has no edge.
 
     A region that is loud by itself speaks for itself. Of the others, those that are loud over all rows are
     taken together: the mask misses the same share of the influences in each of them.
 
     Args:
-        counts: of the rows without an edge.
+        counts: of the rows in which the mask has no edge to the target.
+        glued: of the glued pairs of such rows.
+        free: (K,) rows in which it has no edge between the two.
         every: of all rows.
-        glued: of glued pairs.
+        usual: of all glued pairs.
     """
-    own, world = Loudness.of(counts, glued), Loudness.of(every, glued)
+    own, world = Loudness.of(counts, glued), Loudness.of(every, usual)
     shared = world.loud & ~own.loud
-    missed, error = _missed(counts, every, glued, shared & world.odd, shared & ~world.odd)
-    slope = np.where(shared, world.chance * every.rows / np.maximum(counts.rows, 1.0), 0.0)
+    left, whole = Surplus.of(counts, glued, free), Surplus.of(every, usual, every.rows)
+    missed, error = _missed(left, whole, shared & world.odd, shared & ~world.odd & (every.rows - free >= _FEWEST_ROWS))
+    slope = np.where(shared, world.chance * every.rows / np.maximum(free, 1.0), 0.0)
     chance = np.where(own.loud, own.chance, np.minimum(slope * missed, 1.0))
     power = np.clip(world.seen / np.maximum(world.chance, 1e-6), 0.05, 0.98)
-    usual = np.clip(glued.mean[:, 0], 1e-4, 1.0)
     doubt = np.where(own.loud, own.doubt, 0.0)
-    return Finding(counts.rows, chance, power, usual, doubt, np.minimum(slope, 1.0 / max(error, 1e-6)), error)
+    slope = np.minimum(slope, 1.0 / max(error, 1e-6))
+    return Finding(free, chance, power, np.clip(glued.mean[:, 0], 1e-4, 1.0), doubt, slope, error)
 
 
-def _missed(counts: Counts, every: Counts, glued: Counts, odd: Bools, pushed: Bools) -> tuple[float, float]:
+@dataclass(frozen=True, eq=False)
+class Surplus:
+    """Surprises and residuals beyond those of glued pairs, in all rows that the counted ones stand for."""
+
+    values: Floats  # (K, 1 + W)
+    events: Floats  # (K,) squared error of the surprises
+    noise: Floats  # (K, W) squared errors of the residuals
+
+    @classmethod
+    def of(cls, counts: Counts, glued: Counts, rows: Floats) -> "Surplus":
+        """Return what some counts say of ``rows`` (K,) rows."""
+        times = rows / np.maximum(counts.rows, 1.0)
+        values = (counts.values - glued.mean * counts.rows[:, None]) * times[:, None]
+        events = np.maximum(counts.errors[:, 0], glued.mean[:, 0] * counts.rows) * times**2
+        return cls(values, events, (counts.rows * times**2)[:, None] * glued.variance[:, 1:])
+
+
+def _missed(left: Surplus, whole: Surplus, odd: Bools, pushed: Bools) -> tuple[float, float]:
     """Return the share of the influences in some regions that has no edge, and its standard error.
 
     Surprises are counted; shifts are measured along the direction that the rows with an edge have.
     """
-    usual = glued.mean
-    left, whole = (each.values - usual * each.rows[:, None] for each in (counts, every))
-    events = np.maximum(counts.errors[:, 0], usual[:, 0] * counts.rows)[odd].sum() + 1.0
-    parts = [(left[odd, 0].sum(), whole[odd, 0].sum(), events)]
-    rest = (whole - left)[:, 1:]
-    there = pushed & (every.rows - counts.rows >= 5)
-    along = np.where(there[:, None], rest, 0.0) / np.maximum(np.linalg.norm(rest, axis=1, keepdims=True), 1e-9)
-    noise = (counts.rows * (along**2 * glued.variance[:, 1:]).sum(axis=1)).sum() + 1.0
-    parts.append(((left[:, 1:] * along).sum(), (whole[:, 1:] * along).sum(), noise))
+    parts = [(left.values[odd, 0].sum(), whole.values[odd, 0].sum(), left.events[odd].sum() + 1.0)]
+    rest = (whole.values - left.values)[:, 1:]
+    along = np.where(pushed[:, None], rest, 0.0) / np.maximum(np.linalg.norm(rest, axis=1, keepdims=True), 1e-9)
+    noise = (along**2 * left.noise).sum() + 1.0
+    parts.append(((left.values[:, 1:] * along).sum(), (whole.values[:, 1:] * along).sum(), noise))
     good = [(x / y, np.sqrt(v) / y) for x, y, v in parts if y > _FEWEST_EVENTS]
     if not good:
         return 0.0, 0.0

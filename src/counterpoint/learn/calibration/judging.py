@@ -162,12 +162,10 @@ class Trial:
         """
         n, witness = self.asked.factors.n, self.witness
         edges = self.asked.edges(self.answer, tau)
-        edges[:, np.arange(n), np.arange(n)] = False
-        edges &= ~witness.alone.always
-        calm = witness.known & ~witness.loud.any(axis=1) & ~edges.any(axis=1)
+        calm = witness.known & ~witness.loud.any(axis=1) & ~witness.moved(edges).any(axis=1)
         origin = swaps.origin[:, :n]
         odd, asked = (np.take_along_axis(each, origin, axis=0) for each in (calm & witness.puzzled, calm))
-        return float(odd.sum(axis=1).mean()), float((asked * witness.usual).sum(axis=1).mean())
+        return float(odd.sum(axis=1).mean()), float((asked * witness.usual(edges)).sum(axis=1).mean())
 
     def _error(self, findings: list[Finding], swaps: Swaps, where: list[list[Ints]], cross: Bools) -> float:
         """Return the standard error of the influences expected for a proposal and its parents."""

@@ -53,7 +53,7 @@ class Witness:
     limits: tuple[Floats, ...]  # beyond which a residual is a surprise, (W,)
     testimonies: tuple[Testimony, ...]
     loud: Bools  # (T, N, n) pairs in a region with an influence
-    usual: Floats  # (n,) how often a factor is surprised where nothing influences it
+    calmer: tuple[tuple[Ints, ...], ...]  # for each pair of each kind its regions, from the calmest, (K,)
 
     @classmethod
     def fit(cls, learn: Transitions, judge: Transitions, factors: Factorization, rng: np.random.Generator) -> "Witness":
@@ -75,12 +75,11 @@ class Witness:
         known = alone.judged(judge)
         nothing = np.zeros((len(judge), factors.n + factors.m, factors.n), np.bool_)
         limits = tuple(np.full(each.shape[1], SURPRISING) for each in after)
-        usual = np.zeros(factors.n)
-        first = cls(alone, pairs, judge, known, groups, tuple(after), limits, tuple(told), nothing, usual)
+        first = cls(alone, pairs, judge, known, groups, tuple(after), limits, tuple(told), nothing, ())
         second = replace(first, loud=first._loud())
         third = replace(second, limits=second._limits())
         fourth = replace(third, loud=third._loud())
-        return replace(fourth, usual=fourth._usual(before, ready))
+        return replace(fourth, calmer=fourth._calmer(before, ready))
 
     @cached_property
     def surprised(self) -> Bools:
@@ -112,40 +111,68 @@ class Witness:
             limits.append(np.maximum(SURPRISING, unit * np.interp(large / np.maximum(middle, 1e-9), _SHAPES, _LIMITS)))
         return tuple(limits)
 
-    def _usual(self, before: list[Floats], ready: Bools) -> Floats:
+    def _calmer(self, before: list[Floats], ready: Bools) -> tuple[tuple[Ints, ...], ...]:
+        """Order the regions by how seldom their targets were surprised in the half that regions were found in."""
+        odd = ready & _beyond(before, self._narrow)
+
+        def order(learnt: Ints, target: int, size: int) -> Ints:
+            rows, events = totals(learnt, 1.0, size)[:, 0], totals(learnt, 1.0 * odd[:, [target]], size)[:, 0]
+            return np.argsort((events + 0.1) / (rows + 10.0))
+
+        return tuple(
+            tuple(order(rows, j, len(each.regions)) for (_, j), rows in zip(each.kind.pairs, each.learnt, strict=True))
+            for each in self.testimonies
+        )
+
+    def usual(self, edges: Bools) -> Floats:
         """Return how often each factor is surprised where nothing influences it, (n,).
 
-        That is where, for some source, it was least surprised in the half that regions were found in. If
-        surprises are noise, they are as frequent there as anywhere else.
+        That is where the mask has no edge to it, and where, for some source, it was least surprised in the other half
+        of the data. If surprises are noise, they are as frequent there as anywhere else.
+
+        Args:
+            edges: (T, N, n) the mask's edges on the judged rows.
         """
-        odd, calm = ready & _beyond(before, self._narrow), self.known & ~self.loud.any(axis=1)
+        calm = self.known & ~self.loud.any(axis=1) & ~self.moved(edges).any(axis=1)
         usual = np.ones(self.alone.factors.n)
-        for each in self.testimonies:
-            for (_, j), learnt, where in zip(each.kind.pairs, each.learnt, each.where, strict=True):
-                size = len(each.regions)
-                rows, events = totals(learnt, 1.0, size)[:, 0], totals(learnt, 1.0 * odd[:, [j]], size)[:, 0]
-                order = np.argsort((events + 0.1) / (rows + 10.0))
-                weight = np.cumsum(np.bincount(where[calm[:, j]], minlength=size)[order])
-                calmest = np.zeros(size, np.bool_)
+        for each, orders in zip(self.testimonies, self.calmer, strict=True):
+            for (_, j), where, order in zip(each.kind.pairs, each.where, orders, strict=True):
+                weight = np.cumsum(np.bincount(where[calm[:, j]], minlength=len(order))[order])
+                calmest = np.zeros(len(order), np.bool_)
                 calmest[order[: 1 + int(np.searchsorted(weight, _CALMEST * weight[-1]))]] = True
                 chosen = calm[:, j] & calmest[where]
                 usual[j] = min(usual[j], self.puzzled[chosen, j].mean() if chosen.any() else 0.0)
         return np.where(usual < 1.0, usual, 0.0)
 
+    def moved(self, edges: Bools) -> Bools:
+        """Return the edges from others that are not there in every transition, (T, N, n)."""
+        nodes, n = edges.shape[1:]
+        return edges & ~self.alone.always & ~np.eye(nodes, n, dtype=np.bool_)
+
     def findings(self, edges: Bools) -> list[Finding]:
         """Return what is found in the regions of each kind of pair, where a mask has no edge.
+
+        A target that another source moves is surprised by that one, and what is missed would drown in it. So surprises
+        are counted where the mask has no edge to the target at all, for glued pairs as well.
 
         Args:
             edges: (T, N, n) the mask's edges on the judged rows. They tell more of a row than its region.
         """
-        both = zip(self.testimonies, self._every, strict=True)
-        return [found(self._counted(each, edges), every, glued) for each, (every, glued) in both]
+        moved: Bools = np.asarray(self.moved(edges).any(axis=1))  # (T, n)
+        findings = []
+        for each, world in zip(self.testimonies, self._every, strict=True):
+            free = self._free(each, edges)
+            clean = [rows & ~moved[:, j] for (_, j), rows in zip(each.kind.pairs, free, strict=True)]
+            all_free = np.concatenate([where[rows] for where, rows in zip(each.where, free, strict=True)])
+            rows = totals(all_free, 1.0, len(each.regions))[:, 0]
+            findings.append(found(self._counted(each, clean), self._glued(each, moved), rows, *world))
+        return findings
 
     @cached_property
     def _every(self) -> list[tuple[Counts, Counts]]:
         """What is counted whatever the mask: all real pairs, and the glued ones."""
         nowhere = np.zeros(self.loud.shape, np.bool_)
-        return [(self._counted(each, nowhere), self._glued(each)) for each in self.testimonies]
+        return [(self._counted(each, self._free(each, nowhere)), self._glued(each)) for each in self.testimonies]
 
     def where(self, data: Transitions) -> list[list[Ints]]:
         """Return the region of each pair of each kind, (B,) each."""
@@ -169,20 +196,25 @@ class Witness:
     def _loud(self) -> Bools:
         return np.asarray(self.own([1.0 * Loudness.of(*counts).loud for counts in self._every]) > 0)
 
-    def _counted(self, each: Testimony, edges: Bools) -> Counts:
-        """Count the rows of a kind of pair without an edge, and without another source that is loud."""
+    def _free(self, each: Testimony, edges: Bools) -> list[Bools]:
+        """Return for each pair of a kind its rows without an edge, and without another source that is loud, (T,)."""
         n, louder = self.alone.factors.n, self.loud.sum(axis=1)  # (T, n)
-        parts = []
-        for (i, j), where in zip(each.kind.pairs, each.where, strict=True):
+        rows = []
+        for i, j in each.kind.pairs:
             free = self.known[:, j] & ~edges[:, i, j] & (louder[:, j] - self.loud[:, i, j] == 0)
-            if i < n:
-                free &= ~edges[:, j, i]
-            parts.append(self._count(each, where[free], j, free))
-        return reduce(add, parts)
+            rows.append(free & ~edges[:, j, i] if i < n else free)
+        return rows
 
-    def _glued(self, each: Testimony) -> Counts:
-        """Count the glued pairs whose target no source has moved loudly."""
+    def _counted(self, each: Testimony, rows: list[Bools]) -> Counts:
+        """Count some rows of each pair of a kind."""
+        pairs = zip(each.kind.pairs, each.where, rows, strict=True)
+        return reduce(add, (self._count(each, where[some], j, some) for (_, j), where, some in pairs))
+
+    def _glued(self, each: Testimony, moved: Bools | None = None) -> Counts:
+        """Count the glued pairs whose target no source has moved loudly, or by an edge."""
         calm = self.known & ~self.loud.any(axis=1)  # (T, n)
+        if moved is not None:
+            calm &= ~moved
         return reduce(
             add,
             (
