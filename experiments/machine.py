@@ -6,7 +6,7 @@ import subprocess
 from importlib import metadata
 from pathlib import Path
 
-LIBRARIES = ("counterpoint-rl", "numpy", "numba", "torch", "stable-baselines3", "gymnasium")
+LIBRARIES = ("counterpoint-rl", "numpy", "numba", "torch", "stable-baselines3", "gymnasium", "mujoco")
 
 
 def describe() -> str:

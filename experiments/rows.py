@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import asdict
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from rich.console import Console
@@ -103,8 +104,17 @@ def _one_thread_each() -> Iterator[None]:
 
 
 def _one(work: Callable[[Any, Write], None], config: Any, path: Path) -> None:
+    Thread(target=_end_with_parent, daemon=True).start()
     with recording(path, config) as write:
         work(config, write)
+
+
+def _end_with_parent() -> None:
+    """End this process once the one that started it is gone: nobody would wait for the run, and it would go on."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _watched(futures: dict["Future[None]", str], folder: Path, steps: int) -> Iterator["Future[None]"]:

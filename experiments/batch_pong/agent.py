@@ -1,10 +1,13 @@
 """The agent of the batch experiment: TD3 of Stable-Baselines3, trained from a table of rows that never changes."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from stable_baselines3 import TD3
+from stable_baselines3.common.utils import update_learning_rate
 from torch import Tensor, nn
 from torch.nn.functional import linear, mse_loss
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
@@ -17,6 +20,23 @@ BOUND = 50.0  # 1 / (1 - 0.98): no return of rewards within ±1 is beyond it
 AHEAD = 1000  # batches that are drawn at once
 
 Batch = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]  # state, action, reward, discount, next state
+
+
+@dataclass(frozen=True)
+class Units:
+    """What networks see of a state: columns as they are, or in standard deviations around their mean."""
+
+    mean: np.ndarray | float = 0.0
+    std: np.ndarray | float = 1.0
+
+    @classmethod
+    def of(cls, data: Transitions) -> "Units":
+        """Return those in which the columns of ``data`` have mean 0 and standard deviation 1."""
+        return cls(data.state.mean(axis=0, dtype=np.float64), data.state.std(axis=0, dtype=np.float64))
+
+    def __call__(self, state: np.ndarray) -> Tensor:
+        """Return what networks see, (B, S)."""
+        return torch.from_numpy(((state - self.mean) / self.std).astype(np.float32))
 
 
 class Weights:
@@ -43,11 +63,12 @@ class BatchTD3(TD3):
     ahead, weights are one vector, and the actor's step does not ask for gradients of the critics that nobody uses.
     """
 
-    def prepare(self, data: Transitions) -> None:
+    def prepare(self, data: Transitions, units: Units) -> None:
         """Take the rows to learn from, and lay out the networks for it."""
-        discount = self.gamma * ~data.terminated
-        columns = data.state, data.action, data.reward[:, None], discount[:, None], data.next_state
-        self.rows = tuple(torch.from_numpy(column.astype(np.float32)) for column in columns)
+        columns = data.action, data.reward[:, None], (self.gamma * ~data.terminated)[:, None]
+        plain = (torch.from_numpy(column.astype(np.float32)) for column in columns)
+        self.units = units
+        self.rows = (units(data.state), *plain, units(data.next_state))
         networks = self.actor, self.critic, self.actor_target, self.critic_target
         self.weights = tuple(Weights(network) for network in networks)
         rate = self.lr_schedule(1.0)
@@ -58,6 +79,8 @@ class BatchTD3(TD3):
 
     def train(self, gradient_steps: int, batch_size: int = 100) -> None:
         """Make ``gradient_steps`` updates of the critics, and every ``policy_delay`` one of actor and targets."""
+        for optimiser in self.optimisers:
+            update_learning_rate(optimiser, self.lr_schedule(self._current_progress_remaining))
         for batch, noise in self._batches(gradient_steps, batch_size):
             self._n_updates += 1
             self._improve_critics(batch, noise)
@@ -104,11 +127,12 @@ def forward(weights: Sequence[Tensor], x: Tensor) -> Tensor:
     return linear(hidden, three, offset_three)
 
 
-def agent(data: Transitions, *, seed: int, width: int = 128, **settings: float) -> BatchTD3:
+def agent(data: Transitions, units: Units, *, seed: int, width: int = 128, **settings: Any) -> BatchTD3:
     """Return an agent that will learn from ``data``, all of it and nothing else.
 
     Args:
         data: the rows.
+        units: in which networks see states.
         seed: of networks and batches.
         width: of both hidden layers.
         **settings: of TD3: ``learning_rate``, ``tau`` and ``policy_delay``.
@@ -121,13 +145,13 @@ def agent(data: Transitions, *, seed: int, width: int = 128, **settings: float) 
         policy_kwargs={"net_arch": [width, width]},
         seed=seed,
         device="cpu",
-        **settings,  # type: ignore[arg-type]
+        **settings,
     )
-    made.prepare(data)
+    made.prepare(data, units)
     return made
 
 
-def success(made: TD3, world: Pong, games: int, rng: np.random.Generator) -> float:
+def success(made: BatchTD3, world: Pong, games: int, rng: np.random.Generator) -> float:
     """Return the share of games that the greedy agent wins: the last reward is +1. All are played at once."""
     state, noise = world.reset(games, rng), world.noise(games, rng)
     scored = np.zeros(games, np.int64)
@@ -146,7 +170,7 @@ def success(made: TD3, world: Pong, games: int, rng: np.random.Generator) -> flo
     return float(won.mean())
 
 
-def greedy(made: TD3, state: np.ndarray) -> np.ndarray:
+def greedy(made: BatchTD3, state: np.ndarray) -> np.ndarray:
     """Return the actions that the agent thinks best, (B, 2)."""
     with torch.no_grad():
-        return np.asarray(made.actor.mu(torch.from_numpy(state)).numpy())
+        return np.asarray(made.actor.mu(made.units(state)).numpy())

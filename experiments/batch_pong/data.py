@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from counterpoint import Augmenter, Transitions, learn
+from counterpoint.core.protocols import RewardFn
 from counterpoint.learn.training.fitting import split
 from counterpoint.masks import Constant, Threshold, Union
 from counterpoint.replay import Rollouts
@@ -39,6 +40,7 @@ class Source:
     mask_steps: int = 2_000  # of the transformer
     mask_width: int = 256
     tau: float = 0.02  # its threshold
+    rewards: str = "classifier"  # whence added rows have theirs: a "classifier" fitted to the recording, or the "world"
     reward_steps: int = 2_000
     model_steps: int = 5_000  # of the ensemble; the code has 2,000 and more until its loss is below a mark
     model_width: int = 200
@@ -75,6 +77,11 @@ def real(source: Source) -> Transitions:
         )  # fmt: skip
 
     return _kept(source, "real.npz", record, _save_rows, _load_rows)
+
+
+def reward_fn(source: Source) -> RewardFn:
+    """Return what labels added rows."""
+    return source.world.reward if source.rewards == "world" else reward_model(source)
 
 
 def reward_model(source: Source) -> learn.RewardModel:
@@ -131,11 +138,11 @@ def symmetrised(model: learn.SandyTransformer) -> Callable[[np.ndarray, np.ndarr
 
 
 def mask(source: Source, name: str) -> Any:
-    """Return a mask by its name: transformer, ours, exact (with known rewards, too) or identity."""
+    """Return a mask by its name: transformer, ours, exact (classified: the same) or identity."""
     itself = Constant.identity(source.world.factors)
     if name == "identity":
         return itself
-    if name in ("exact", "known"):
+    if name in ("exact", "classified"):
         return partial(exact, source.world)
     if name == "transformer":
         return Union(itself, Threshold(symmetrised(transformer(source)), source.tau))
@@ -156,18 +163,18 @@ def added(source: Source, arm: str) -> dict[str, Transitions]:
     if arm == "dyna":
         return {"model": _explained(source, _imagined_by_transformer(source, data))}
     if arm == "3D-diffusion":
-        return {"model": _explained(source, _diffused(source, data, 3 * size))}
+        return {"model": _peer(source, _diffused(source, data, 3 * size))}
     if arm == "3N-noise":
-        return {"model": _explained(source, with_noise(data, 3 * size, source.rng(10)))}
+        return {"model": _peer(source, with_noise(data, 3 * size, source.rng(10)))}
     kind, _, name = arm.partition("-")
     imagined = {}
     if arm == "mbpo" or kind.endswith("1M"):
-        rows = ensemble(source).rollouts(data, size, rng=source.rng(8), reward_fn=reward_model(source), steps=5)
+        rows = ensemble(source).rollouts(data, size, rng=source.rng(8), reward_fn=reward_fn(source), steps=5)
         imagined = {"model": _explained(source, rows)}
     if arm == "mbpo":
         return imagined
-    reward_fn = source.world.reward if name == "known" else reward_model(source)
-    augmenter = Augmenter(source.world.factors, mask(source, name), reward_fn)
+    labels = reward_model(source) if name == "classified" else reward_fn(source)
+    augmenter = Augmenter(source.world.factors, mask(source, name), labels)
     pool = enlarged(source, imagined)
     made = augmenter.fill(pool, int(kind[0]) * size, rng=source.rng(7))
     return {**imagined, "counterfactual": made.transitions}
@@ -183,8 +190,8 @@ def _imagined_by_transformer(source: Source, data: Transitions) -> Transitions:
     def actions(rows: int, rng: np.random.Generator) -> np.ndarray:
         return rng.uniform(-1.0, 1.0, (rows, 2)).astype(data.action.dtype)
 
-    model, reward = transformer(source), reward_model(source)
-    imagine = Rollouts(model.predict, reward, starts=source.rows, steps=1, draw_actions=actions)
+    model = transformer(source)
+    imagine = Rollouts(model.predict, reward_fn(source), starts=source.rows, steps=1, draw_actions=actions)
     return imagine(data, rng=source.rng(9))
 
 
@@ -192,6 +199,13 @@ def _diffused(source: Source, data: Transitions, size: int) -> Transitions:
     return _kept(
         source, "diffusion.npz", lambda: source.diffusion.enlarge(data, size, source.rng(11)), _save_rows, _load_rows
     )
+
+
+def _peer(source: Source, rows: Transitions) -> Transitions:
+    """Return rows of a peer; they bring rewards of their own, which the world's replace if it labels rows."""
+    if source.rewards == "world":
+        rows = rows.replace(reward=source.world.reward(rows.state, rows.action, rows.next_state))
+    return _explained(source, rows)
 
 
 def _explained(source: Source, rows: Transitions) -> Transitions:

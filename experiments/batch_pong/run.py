@@ -5,22 +5,23 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
+from stable_baselines3.common.utils import LinearSchedule
 
 from experiments import rows
 from experiments.batch_pong import data
-from experiments.batch_pong.agent import agent, success
+from experiments.batch_pong.agent import Units, agent, success
 from experiments.batch_pong.data import Source
 from experiments.batch_pong.peers import Diffusion
 from experiments.batch_pong.truth import judged
 
-# In the order in which they start: complete comparisons first, and last what needs the dearest models.
+# In the order in which they start: first what needs no model, last what needs the dearest ones.
 FIRST = (
-    "real", "3C-exact", "3C-known", "3C-transformer", "3C-identity", "mbpo", "3C-ours", "1C-exact", "1C-transformer",
-    "1C-ours", "3C1M-ours", "3N-noise", "3D-diffusion",
+    "real", "3C-exact", "3C-identity", "1C-exact", "3C-transformer", "1C-transformer", "mbpo", "3C-ours", "1C-ours",
+    "3C1M-ours", "3D-diffusion", "3C-classified",
 )  # fmt: skip
 REST = (
-    "dyna", "2C-transformer", "5C-transformer", "2C-ours", "5C-ours", "2C-exact", "5C-exact", "3C1M-transformer",
-    "3C1M-exact",
+    "3N-noise", "dyna", "2C-transformer", "5C-transformer", "2C-ours", "5C-ours", "2C-exact", "5C-exact",
+    "3C1M-transformer", "3C1M-exact",
 )  # fmt: skip
 ARMS = (*FIRST, *REST)
 LAST = 20  # evaluations that the figure of a run is the mean of
@@ -37,7 +38,9 @@ class Config:
     width: int = 128  # of both hidden layers of actor and critics
     policy_delay: int = 1  # updates of the critics for one of actor and targets, as the code did; TD3's own is 2
     learning_rate: float = 3e-4
+    falling: bool = False  # let the learning rate fall to zero, linearly
     target_rate: float = 0.005  # how far targets move at each update
+    standardise: bool = False  # show networks the columns in standard deviations of the real rows
     evaluate_every: int = 1_000
     games: int = 10
 
@@ -56,14 +59,16 @@ _TINY = Config(
     updates=60, batch_size=64, width=16, evaluate_every=20, games=5,
 )  # fmt: skip
 # What a pilot chose for machines without an hour per agent, see the page of results: fewer and smaller batches, larger
-# steps, and targets that follow faster.
+# steps that fall to zero, targets that follow faster, and columns in standard deviations.
 _SHORT = Config(
-    updates=15_000, batch_size=256, policy_delay=2, learning_rate=1e-3, target_rate=0.04, evaluate_every=250, games=50
-)
+    source=Source(rewards="world", diffusion=Diffusion(steps=30_000, sampling_steps=18)),
+    updates=12_000, batch_size=256, policy_delay=2, learning_rate=3e-3, falling=True, target_rate=0.04,
+    standardise=True, evaluate_every=100, games=25,
+)  # fmt: skip
 # Arms, sizes, seeds, settings.
 PRESETS: dict[str, tuple[tuple[str, ...], tuple[int, ...], tuple[int, ...], Config]] = {
     "smoke": (("real", "3C-exact", "mbpo", "3D-diffusion", "3C1M-ours"), (3_000,), (0,), _TINY),
-    "pilot": (("3C-exact", "3C-known", "real"), (25_000,), (900,), _SHORT),  # not reported
+    "pilot": (("3C-exact", "3C-classified", "real"), (25_000,), (900,), _SHORT),  # not reported
     "laptop": (FIRST, (25_000, 50_000, 100_000), (0, 1, 2), _SHORT),
     "rows": (ARMS, (25_000, 50_000, 100_000), (0, 1, 2), Config(updates=0)),  # what the world says, without any agent
     "paper": (ARMS, (25_000, 50_000, 75_000, 100_000, 150_000, 250_000), tuple(range(10)), Config()),
@@ -71,10 +76,10 @@ PRESETS: dict[str, tuple[tuple[str, ...], tuple[int, ...], tuple[int, ...], Conf
 
 
 def runs(preset: str, arms: Sequence[str] = (), sizes: Sequence[int] = ()) -> Iterator[Config]:
-    """Give the runs of a preset in the order in which they start: by size, by seed, by arm."""
+    """Give the runs of a preset in the order in which they start: by seed, by size, by arm."""
     known, usual, seeds, base = PRESETS[preset]
-    for size in sizes or usual:
-        for seed in seeds:
+    for seed in seeds:
+        for size in sizes or usual:
             source = replace(base.source, rows=size, seed=seed)
             yield from (replace(base, arm=arm, source=source) for arm in arms or known)
 
@@ -95,9 +100,12 @@ def work(config: Config, write: rows.Write) -> None:
     if not config.updates:
         return
     enlarged = data.enlarged(source, made)
-    settings = {"learning_rate": config.learning_rate, "tau": config.target_rate, "policy_delay": config.policy_delay}
-    player = agent(enlarged, seed=source.seed, width=config.width, **settings)
+    rate = LinearSchedule(config.learning_rate, 0.0, 1.0) if config.falling else config.learning_rate
+    settings = {"learning_rate": rate, "tau": config.target_rate, "policy_delay": config.policy_delay}
+    units = Units.of(real) if config.standardise else Units()
+    player = agent(enlarged, units, seed=source.seed, width=config.width, **settings)
     for update in range(config.evaluate_every, config.updates + 1, config.evaluate_every):
+        player._update_current_progress_remaining(update - config.evaluate_every, config.updates)
         player.train(config.evaluate_every, config.batch_size)
         rng = np.random.default_rng([source.seed, update])
         write(step=update, success=success(player, source.world, config.games, rng))

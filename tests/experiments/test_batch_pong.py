@@ -9,6 +9,7 @@ pytest.importorskip("stable_baselines3")
 pytest.importorskip("rich")
 
 import torch
+from stable_baselines3.common.utils import LinearSchedule
 
 from counterpoint import Augmenter, Transitions, files
 from counterpoint.core.transitions import ORIGINS
@@ -36,10 +37,10 @@ def usual(real):
 
 def test_presets_give_complete_comparisons_first():
     configs = list(run.runs("laptop"))
-    assert [c.name for c in configs[:3]] == ["25k_real_0", "25k_3C-exact_0", "25k_3C-known_0"]
+    assert [c.name for c in configs[:3]] == ["25k_real_0", "25k_3C-exact_0", "25k_3C-identity_0"]
     assert len(configs) == len({c.name for c in configs}) == 3 * 3 * len(run.FIRST)
-    seeds = [(c.source.rows, c.source.seed) for c in configs]
-    assert seeds == sorted(seeds)
+    sources = [(c.source.seed, c.source.rows) for c in configs]
+    assert sources == sorted(sources)
     paper = next(run.runs("paper"))
     assert (paper.updates, paper.batch_size, paper.width, paper.games) == (500_000, 1000, 128, 10)
     assert len(list(run.runs("paper", ("real",), (25_000,)))) == 10
@@ -123,7 +124,8 @@ def test_the_world_confirms_what_the_exact_mask_makes_and_not_what_the_others_do
         for arm, origin in (("3C-exact", "counterfactual"), ("3C-identity", "counterfactual"), ("mbpo", "model"))
     }
     assert told["3C-exact"]["confirmed"] == told["3C-exact"]["near"] == 1
-    known = truth.judged(data.added(SOURCE, "3C-known")["counterfactual"], WORLD, usual(real))
+    labelled = data.added(replace(SOURCE, rewards="world"), "3C-exact")
+    known = truth.judged(labelled["counterfactual"], WORLD, usual(real))
     assert known["confirmed"] == known["reward_right"] == 1 > told["3C-exact"]["reward_right"]
     assert told["3C-identity"]["confirmed"] < 0.7
     assert told["mbpo"]["confirmed"] < 0.01
@@ -203,7 +205,9 @@ def test_an_update_is_that_of_stable_baselines3(policy_delay):
 
     ended = np.random.default_rng(0).random(SOURCE.rows) < 0.1
     rows = data.real(SOURCE).replace(terminated=ended)
-    ours = agent.agent(rows, seed=0, width=16, policy_delay=policy_delay, tau=0.1, learning_rate=1e-2)
+    ours = agent.agent(
+        rows, agent.Units.of(rows), seed=0, width=16, policy_delay=policy_delay, tau=0.1, learning_rate=1e-2
+    )
     plain = {"policy_delay": policy_delay, "tau": 0.1, "learning_rate": 1e-2, "policy_kwargs": {"net_arch": [16, 16]}}
     theirs = TD3("MlpPolicy", WorldEnv("pong"), buffer_size=1, gamma=0.98, seed=0, device="cpu", **plain)
     ours.target_policy_noise = theirs.target_policy_noise = 0.0
@@ -220,14 +224,36 @@ def test_an_update_is_that_of_stable_baselines3(policy_delay):
 
 def test_the_agent_learns_from_its_dataset_alone_and_wants_no_more_than_a_game_gives():
     real = data.real(SOURCE)
-    player = agent.agent(real.replace(reward=np.full_like(real.reward, 1000.0)), seed=0, width=8, learning_rate=0.1)
+    rich = real.replace(reward=np.full_like(real.reward, 1000.0))
+    player = agent.agent(rich, agent.Units(), seed=0, width=8, learning_rate=0.1)
     assert np.array_equal(player.rows[0], real.state)
     before = [weight.clone() for weight in player.actor.parameters()]
     player.train(300, 32)
+    assert {optimiser.param_groups[0]["lr"] for optimiser in player.optimisers} == {0.1}
     assert not all(torch.equal(old, new) for old, new in zip(before, player.actor.parameters(), strict=True))
     with torch.no_grad():
         promised = player.critic.q_networks[0](torch.cat(player.rows[:2], dim=1))
     assert abs(float(promised.mean()) - agent.BOUND) < 5
+
+
+def test_an_agent_sees_states_in_units_while_it_learns_and_while_it_plays():
+    real = data.real(SOURCE)
+    player = agent.agent(real, agent.Units.of(real), seed=0, width=8)
+    seen = player.rows[0].numpy()
+    assert np.allclose(seen.mean(axis=0), 0.0, atol=1e-4)
+    assert np.allclose(seen.std(axis=0), 1.0, atol=1e-4)
+    with torch.no_grad():
+        wanted = player.actor.mu(player.rows[0][:50]).numpy()
+    assert np.array_equal(agent.greedy(player, real.state[:50]), wanted)
+    assert not np.array_equal(player.actor.mu(torch.from_numpy(real.state[:50])).detach().numpy(), wanted)
+
+
+def test_a_falling_rate_ends_at_zero():
+    real = data.real(SOURCE)
+    player = agent.agent(real, agent.Units(), seed=0, width=8, learning_rate=LinearSchedule(0.1, 0.0, 1.0))
+    player._update_current_progress_remaining(3, 4)
+    player.train(1, 32)
+    assert np.allclose([optimiser.param_groups[0]["lr"] for optimiser in player.optimisers], 0.025)
 
 
 def test_success_is_the_share_of_games_whose_last_reward_is_one(monkeypatch):
@@ -264,9 +290,11 @@ def test_the_report_puts_ours_beside_theirs(tmp_path, capsys):
     report.write(tmp_path / "runs", docs=tmp_path)
     page = (tmp_path / "batch.md").read_text()
     assert "| 25k | real | 2 | 13.2 | 20.0 ± 0.0 | 20.0, 20.0 |" in page
-    assert "| 25k | 3C-exact | 2 | 40.9 | 45.0 ± 3.4 | 40.0, 50.0 |" in page
-    assert "| 3C-exact − real | 25k | +27.7 | +25.0 ± 3.4 | 2 of 2 |" in page
-    assert "| 3C-exact − real(2N) | 25k | +18.1 | +15.0 ± 3.4 | 2 of 2 |" in page
+    error = f"{report.standard_error([40.0, 50.0]):.1f}"
+    assert 3 < float(error) < 4  # of the mean of two values 10 apart: 10 / 2 / sqrt(2)
+    assert f"| 25k | 3C-exact | 2 | 40.9 | 45.0 ± {error} | 40.0, 50.0 |" in page
+    assert f"| 3C-exact − real | 25k | +27.7 | +25.0 ± {error} | 2 of 2 |" in page
+    assert f"| 3C-exact − real(2N) | 25k | +18.1 | +15.0 ± {error} | 2 of 2 |" in page
     assert "| 25k | 3C-exact | counterfactual | 2 | 75,000 | 90.00% | 95.00% | 0.010 | 99.00% |" in page
     assert "| 50k | 3C-ours | counterfactual | 1 | 150,000 | 90.00%" in page
     assert "| 50k | 3C-ours | 1 |" not in page

@@ -5,8 +5,13 @@ Nothing heavy is imported here, because the processes that are started import th
 
 import json
 import os
+import signal
+import subprocess
+import sys
 from argparse import ArgumentTypeError
 from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
 
 import numpy as np
 import pytest
@@ -27,6 +32,19 @@ def double(config, write):
         raise ValueError("no negative numbers")
     for step in range(3):
         write(step=step, reward=np.float32(2 * config.number), share=float("nan"))
+
+
+@dataclass(frozen=True)
+class Watch:
+    pipe: str
+
+
+def hold(config, write):
+    """Say that it has begun, then go on for ever; whoever reads the pipe sees it close when this process ends."""
+    with Path(config.pipe).open("w") as pipe:
+        pipe.write("begun\n")
+        pipe.flush()
+        Event().wait()
 
 
 def lines(path):
@@ -72,3 +90,20 @@ def test_runs_go_parallel_failures_are_named_and_finished_ones_skipped(tmp_path,
     assert "1 finished already" in capfd.readouterr().out
     assert (tmp_path / "one.jsonl").stat().st_mtime_ns == before
     assert sorted(path.stem for path in tmp_path.glob("*.jsonl")) == ["one", "three", "two"]
+
+
+def test_a_run_ends_with_the_process_that_started_it(tmp_path):
+    pipe, here = tmp_path / "pipe", Path(__file__).parents[2]
+    os.mkfifo(pipe)
+    program = (
+        "from pathlib import Path; from experiments import rows; from tests.experiments.test_rows import Watch, hold\n"
+        f"if __name__ == '__main__': rows.run_all(hold, {{'run': Watch({str(pipe)!r})}}, Path({str(tmp_path)!r}))"
+    )
+    (tmp_path / "program.py").write_text(program)
+    path = os.pathsep.join([str(here), *sys.path])
+    command, env = [sys.executable, tmp_path / "program.py"], os.environ | {"PYTHONPATH": path}
+    with subprocess.Popen(command, env=env) as driver, pipe.open() as told:
+        assert told.readline() == "begun\n"
+        driver.send_signal(signal.SIGKILL)
+        assert told.read() == ""  # the end of the pipe: nobody holds it any more
+    assert not (tmp_path / "run.jsonl").exists()
