@@ -29,8 +29,8 @@ def exact_scores(state, action):
 
 def test_it_ends_with_a_table_and_a_report(tmp_path, monkeypatch):
     said = []
-    learned = Threshold(exact_scores, 0.5), "as good as the exact one"
-    monkeypatch.setattr(demonstration, "learned_mask", lambda *_: learned)  # fitting is tested elsewhere
+    monkeypatch.setattr(demonstration, "learned_mask", lambda *_: Threshold(exact_scores, 0.5))  # tested elsewhere
+    monkeypatch.setattr(demonstration, "judged", lambda *_: "as good as the exact one")
     size = demonstration.Size(log=300, held=300, real=300, counterfactuals=600, seeds=2, steps=3, episodes=20)
     page = demonstration.run(tmp_path / "demo", 0, size, said.append)
     table = {line.split()[0]: line.split() for line in said if re.match(r"(none|identity|learned|exact) ", line)}
@@ -78,14 +78,16 @@ def test_agents_learn_more_from_true_counterfactuals(seed):
     data, size = recorded(2000, seed), demonstration.Size(counterfactuals=30_000, steps=1500, episodes=1000)
     exercise = demonstration.Exercise(data, agents.Units(data), size, seed, exam=9)
     without, exact = (demonstration.outcome(mask, exercise) for mask in (None, WORLD.mask))
-    assert (without.confirmed, exact.confirmed) == (None, 1.0)
+    assert without.confirmed is None
+    assert exact.confirmed > 0.999  # noise beyond the margin of the exact mask: 3 of 100,000 rows
     assert exact.reward > without.reward + 0.02
 
 
 @pytest.mark.slow
 def test_the_mask_is_learned_well_enough_to_be_useful():
-    mask, opinion = demonstration.learned_mask(recorded(8000, 1), recorded(4000, 2), 20, np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    mask = demonstration.learned_mask(recorded(8000, 1), 20, rng)
     data, size = recorded(2000, 3), demonstration.Size(counterfactuals=5000)
     made = demonstration.augmented(mask, demonstration.Exercise(data, agents.Units(data), size, seed=0, exam=0))
-    assert opinion.startswith("Without labels it expects ")
+    assert demonstration.judged(mask, recorded(4000, 2), rng).startswith("Without labels it expects ")
     assert audit(made, WORLD.step).confirmed > 0.9

@@ -21,7 +21,7 @@ from counterpoint.core.augment import Augmenter, Counterfactuals
 from counterpoint.core.protocols import Mask
 from counterpoint.core.transitions import Transitions
 from counterpoint.demonstration.agents import Units, play, train
-from counterpoint.learn import Calibration, ResidualAttribution, calibrate
+from counterpoint.learn import ResidualAttribution, calibrate
 from counterpoint.masks import Constant, Threshold
 from counterpoint.report import Extras, write_report
 from counterpoint.worlds import Place, Sprites, collect, uniform_policy
@@ -42,7 +42,7 @@ class Size:
 
     log: int = 40_000  # transitions without rewards, to learn the mask from
     held: int = 10_000  # others, to judge it by
-    epochs: int = 10  # of the mask's training
+    epochs: int = 30  # of the mask's training
     real: int = 5_000  # transitions with rewards that an agent has
     counterfactuals: int = 100_000  # that it gets on top
     seeds: int = 3  # sets of such transitions, and agents of each arm
@@ -103,10 +103,11 @@ def run(folder: str | Path, seed: int = 0, size: Size = Size(), say: Say = print
     with processes() as pool:
         say(f"2/4  Learning who influences whom; meanwhile {3 * size.seeds} agents learn to place two sprites ...")
         waiting = {name: start(pool, mask, exercises) for name, mask in masks.items()}
-        learned, opinion = learned_mask(log, held, size.epochs, rng)
+        learned = learned_mask(log, size.epochs, rng)
+        waiting[LEARNED] = start(pool, learned, exercises)
+        opinion = judged(learned, held, rng)
         say(f"     {opinion}")
         say(f"3/4  Training {size.seeds} agents with the learned mask's counterfactuals ...\n")
-        waiting[LEARNED] = start(pool, learned, exercises)
         outcomes = {name: [each.result() for each in waiting[name]] for name in ARMS}
     chance = play(None, WORLD, TASK, units, episodes=size.episodes, seed=exam)
     for line in table([arm(name, found, size) for name, found in outcomes.items()], chance):
@@ -137,13 +138,13 @@ def outcome(mask: Mask | None, exercise: Exercise) -> Outcome:
     return Outcome(reward, confirmed)
 
 
-def learned_mask(log: Transitions, held: Transitions, epochs: int, rng: np.random.Generator) -> tuple[Threshold, str]:
-    """Fit a mask without labels; also return what `calibrate` says of it, by other transitions and without labels."""
+def learned_mask(log: Transitions, epochs: int, rng: np.random.Generator) -> Threshold:
+    """Fit a mask without labels."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # agents learn meanwhile: a second thread would wait for its turn at every step
     mask = Threshold(ResidualAttribution(epochs=epochs).fit(log, WORLD.factors, rng=rng), TAU)
     torch.set_num_threads(threads)
-    return mask, _opinion(calibrate(mask, held, WORLD.factors, rng=rng))
+    return mask
 
 
 def augmented(mask: Mask, exercise: Exercise) -> Counterfactuals:
@@ -193,7 +194,9 @@ def report(path: Path, mask: Mask, exercise: Exercise, about: Mapping[str, objec
     )
 
 
-def _opinion(found: Calibration) -> str:
+def judged(mask: Mask, held: Transitions, rng: np.random.Generator) -> str:
+    """Return what `calibrate` says of a mask, by transitions that it has not seen and without labels."""
+    found = calibrate(mask, held, WORLD.factors, rng=rng)
     estimate = f"Without labels it expects {found.wrong.value:.1%} of its counterfactuals to be wrong"
     if found.fine:
         return f"{estimate} and is sure that it is no more than {found.wrong.high:.1%}: good enough to augment."
