@@ -226,6 +226,7 @@ class TestRobomimic:
             (lambda file: file.__delitem__("data/demo_10/dones"), "demo_10 has no array dones"),
             (lambda file: file["data/demo_2/dones"].write_direct(np.array([7, 7, 7])), "dones of demo_2"),
             (lambda file: widen(file, "data/demo_10/obs/object"), "demo_10 are not as wide"),
+            (lambda file: empty(file, "data/demo_10/obs/object"), "demo_10 differ in length: object has 0 rows"),
             (lambda file: file["mask"].create_dataset("x", data=np.array(["bad"], "S")), "got bad"),
             (lambda file: pictures(file, "data/demo_2/obs/camera"), "camera holds pictures of 64 x 64 x 3.*keys"),
         ],
@@ -252,6 +253,11 @@ class TestRobomimic:
         with h5py.File(path.with_suffix(".h5")) as file:
             assert json.loads(file["data"].attrs["env_args"]) == {"env_name": "Lift"}
         assert files.read(path.with_suffix(".h5")).head == files.read(path).head
+
+
+def empty(file, name):
+    del file[name]
+    file[name] = np.zeros((0, 3))
 
 
 def widen(file, name):

@@ -241,6 +241,21 @@ class TestWriting:
             files.write("minari:data-v0", recording)
         assert not list(root.iterdir())
 
+    def test_namespaces_are_written_whole_or_not_at_all(self, rng, root, monkeypatch):
+        recording = make_recording(rng, full=False)
+
+        def fail(*_, **__):
+            raise OSError(28, "No space left on device")
+
+        with monkeypatch.context() as patch:
+            patch.setattr("os.replace", fail)
+            with pytest.raises(files.FileProblem, match="the disk is full"):
+                files.write("minari:one/two/data-v0", recording)
+        assert not [path for path in root.rglob("*") if path.is_file()]
+        files.write("minari:one/two/data-v0", recording)
+        assert minari.namespace.list_local_namespaces() == ["one", "one/two"]
+        assert [minari.namespace.get_namespace_metadata(name) for name in ("one", "one/two")] == [{}, {}]
+
     def test_runs_are_the_episodes_in_order(self, rng):
         data = make_recording(rng, (3, 1, 2), full=False).transitions.replace(episode=np.array([5, 5, 5, 2, 9, 9]))
         assert runs(data) == [slice(0, 3), slice(3, 4), slice(4, 6)]

@@ -1,19 +1,21 @@
-"""Ways to damage a file, drawn at random: bits, bytes, cuts, holes, absurd numbers, things that are doubled."""
+"""Ways to damage a file, drawn at random: bits, bytes, cuts, holes, absurd numbers, doubled parts, forgeries."""
 
 import re
+
+from tests.campaigns.forgeries import FORGERIES
 
 ABSURD = [
     b"0", b"-1", b"99999999999", b"1180591620717411303424", b"null", b"NaN", b"1e400", b"[]", b"{}", b'"x"', b"true"
 ]  # fmt: skip
 
 
-def mutated(raw, rng):
-    """Return damaged bytes, never the same as before."""
-    for _ in range(100):
-        found = WAYS[int(rng.integers(len(WAYS)))](bytearray(raw), rng)
+def mutated(raw, rng, suffix=""):
+    """Return other bytes, and whether they are forged, which every third file is if its suffix is a known one."""
+    while True:
+        forged = suffix in FORGERIES and rng.random() < 1 / 3
+        found = FORGERIES[suffix](raw, rng) if forged else WAYS[int(rng.integers(len(WAYS)))](bytearray(raw), rng)
         if bytes(found) != bytes(raw):
-            return bytes(found)
-    return bytes(raw[:-1])
+            return bytes(found), forged
 
 
 def _place(raw, rng):

@@ -5,6 +5,7 @@ of what became of them: ``code`` (as a shell has it), ``err``, and ``steps``. A 
 and ``stop``. If there are two, the second starts when the first is at step ``stop``.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -58,14 +59,19 @@ def load():
     """Load libraries and compiled loops; start no thread, because threads do not survive a fork."""
     import numpy as np
 
+    from counterpoint.command_line import shards
     from counterpoint.core import engine
     from counterpoint.files import ledger, writing
     from tests.campaigns import specimens
+    from tests.files import sharded
 
-    for name in ("command_line", *HEAVY):
-        importlib.import_module(f"counterpoint.{name}")
+    for name in ("torch._dynamo", "counterpoint.command_line", *(f"counterpoint.{name}" for name in HEAVY)):
+        importlib.import_module(name)
+    shards._engine = lambda _: sharded.here  # a worker's steps count, too
     engine.CHUNK_BYTES, ledger.SECONDS, writing.CHUNK_ROWS = 0, 0, 100
     specimens.counterfactuals(np.random.default_rng(3))
+    gc.collect()
+    gc.freeze()  # a child that collects garbage would copy all of it
 
 
 def together(jobs):

@@ -1,17 +1,20 @@
 """Disturbing a command at the so-manieth step of its way: killed, stopped, out of disk, or told to others.
 
-Progress is counted, not timed. A step is a write, sync, rename, link or removal, a folder made or removed, or an array
-handed to HDF5, which writes by itself. A signal may come anywhere, so for that every call of a function is a step.
+Progress is counted, not timed. A step is a write, sync, rename, link or removal, a file opened to be written (before
+and after), a folder made or removed, or an array handed to HDF5, which writes by itself. A signal may come anywhere,
+so for that every call of a function is a step.
 """
 
+import builtins
 import errno
+import io
 import os
 import resource
 import signal
 import sys
 
 NAMES = ("write", "fsync", "replace", "rename", "link", "unlink", "mkdir", "rmdir")
-REFUSED = ("write", "mkdir", "link")  # by a full disk
+REFUSED = ("write", "mkdir", "link", "open")  # by a full disk
 
 
 class Steps:
@@ -35,19 +38,35 @@ class Steps:
 
         for owner, name in [*((os, name) for name in NAMES), (h5py.Group, "create_dataset")]:
             setattr(owner, name, self.counted(name, getattr(owner, name)))
+        builtins.open = io.open = self.opened(open)
 
     def counted(self, name, function):
         def step(*arguments, **options):
-            self.count += 1
-            if self.count == self.stop and self.told is not None:
-                self.told()
-            if self.count == self.stop and self.mode == "kill":
-                os.kill(os.getpid(), signal.SIGKILL)
-            if self.mode == "full" and self.count >= self.stop and name in REFUSED:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self.step(name)
             return function(*arguments, **options)
 
         return step
+
+    def opened(self, function):
+        def step(file, mode="r", *arguments, **options):
+            writes = set(mode) & set("wxa+")
+            if writes:
+                self.step("open")
+            found = function(file, mode, *arguments, **options)
+            if writes:
+                self.step("opened")
+            return found
+
+        return step
+
+    def step(self, name):
+        self.count += 1
+        if self.count == self.stop and self.told is not None:
+            self.told()
+        if self.count == self.stop and self.mode == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self.mode == "full" and self.count >= self.stop and name in REFUSED:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def called(self, frame, event, _):
         if event in ("call", "c_call") and self.watched():

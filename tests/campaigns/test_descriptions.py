@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from counterpoint.description import DescriptionError, read_description
 from counterpoint.description.source import MOST_BYTES
+from tests.campaigns.conftest import MUTATIONS
 from tests.test_description import GOOD, ROBOT
 
 KEYS = {"goal": (5,)}
@@ -67,7 +68,7 @@ def test_a_few(text):
 
 
 @pytest.mark.slow
-@settings(max_examples=3000, derandomize=False)
+@settings(max_examples=MUTATIONS, derandomize=False)
 @given(descriptions())
 def test_many(text):
     check(text)

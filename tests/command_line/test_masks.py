@@ -1,5 +1,6 @@
 """The verbs that write reports, and those that learn masks and judge them."""
 
+import errno
 import math
 import re
 from pathlib import Path
@@ -88,6 +89,19 @@ class TestMasks:
             capsys, "fit-mask", "still.parquet", "robot.toml", *words, "--setting", "allow_constant=False"
         )
         assert (code, "it exists" in err or "constant" in err) == (2, True)
+
+    def test_a_full_disk_keeps_the_old_mask(self, mask, capsys, monkeypatch):
+        """PyTorch asks Python for a place for temporary files, which says neither whose nor why there is none."""
+        before = mask.read_bytes()
+
+        def fit(*_, **__):
+            raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']")
+
+        monkeypatch.setattr(learn.SandyMixture, "fit", fit)
+        words = ("--out", mask.name, "--force", "--estimator", "SandyMixture")
+        code, _, err = run(capsys, "fit-mask", "data.parquet", "robot.toml", *words)
+        assert (code, mask.read_bytes()) == (2, before)
+        assert f"{mask.name}: not written, the disk is full or read-only: there is no room for temporary files" in err
 
     def test_a_world_or_labels_score_it_alike(self, mask, data, capsys):
         code, world, _ = run(capsys, "score-mask", mask, "data.parquet", "--world", "sprites")

@@ -23,7 +23,7 @@ from counterpoint.files import trees
 from counterpoint.files.episodes import Episodes, cut_off, require_unbroken, runs
 from counterpoint.files.foreign import foreign, guarded
 from counterpoint.files.header import KEY, head_from_json, head_to_json
-from counterpoint.files.output import Folder, problem
+from counterpoint.files.output import Folder, output, problem
 from counterpoint.files.recording import PARENTS, Columns, FileProblem, Head, Recording
 from counterpoint.files.scanning import Scan
 
@@ -32,7 +32,7 @@ try:
     from minari.data_collector import EpisodeBuffer
     from minari.dataset.minari_dataset import parse_dataset_id
     from minari.dataset.minari_storage import MinariStorage
-    from minari.namespace import create_namespace, list_local_namespaces
+    from minari.namespace import NAMESPACE_METADATA_FILENAME, namespace_hierarchy
     from minari.serialization import deserialize_space
     from minari.storage.datasets_root_dir import get_dataset_path
 except ImportError as error:
@@ -73,7 +73,10 @@ def locate(dataset_id: str) -> Path:
         parse_dataset_id(dataset_id)
     except (TypeError, ValueError) as error:
         raise FileProblem("a Minari id looks like robot/pushes-v0, with a version at the end.") from error
-    return Path(get_dataset_path(dataset_id))
+    try:
+        return Path(get_dataset_path(dataset_id))
+    except OSError as error:  # it makes its folder of all datasets if there is none
+        raise problem(Path(error.filename or dataset_id), error) from error
 
 
 @contextmanager
@@ -114,9 +117,17 @@ def sink(target: Folder, like: Recording, head: Callable[[], Head]) -> Iterator[
         put(last)
     about = {"dataset_id": dataset_id, "minari_version": minari.__version__, KEY: head_to_json(head())}
     storage.update_metadata({**about, "algorithm_name": "counterpoint"})
-    namespace = parse_dataset_id(dataset_id)[0]
-    if namespace is not None and namespace not in list_local_namespaces():
-        create_namespace(namespace)
+    _add_namespaces(dataset_id)
+
+
+def _add_namespaces(dataset_id: str) -> None:
+    """Write down the namespaces of a dataset as Minari does, each completely or not at all."""
+    for namespace in namespace_hierarchy(parse_dataset_id(dataset_id)[0]):
+        about = Path(get_dataset_path(namespace)) / NAMESPACE_METADATA_FILENAME
+        about.parent.mkdir(parents=True, exist_ok=True)
+        if not about.exists():
+            with output(about, force=True) as file:
+                file.write(b"{}")
 
 
 def require_room(target: Folder, size: int) -> None:

@@ -20,7 +20,7 @@ from counterpoint.core.factors import Factorization
 from counterpoint.core.require import require_share
 from counterpoint.core.transitions import Transitions
 from counterpoint.files.apart import require_apart
-from counterpoint.files.output import require_free
+from counterpoint.files.output import leading_to, require_free
 from counterpoint.progress import announce
 
 RECOMMENDED = "ResidualAttribution"
@@ -72,7 +72,8 @@ def run(given: argparse.Namespace) -> int:
     rng = np.random.default_rng(given.seed)
     learning, held = _halves(given.held_out, data, factors, rng)
     terminal = announce(f"fit-mask: {kind.__name__}, {len(learning):,} rows")
-    fitted = estimator.fit(learning, factors, rng=rng, progress=terminal)
+    with leading_to(Path(given.out)):  # PyTorch keeps files of its own
+        fitted = estimator.fit(learning, factors, rng=rng, progress=terminal)
     require_free(Path(given.out), force=given.force)
     fitted.save(given.out)
     print(f"{given.out}: {kind.__name__}, fitted to {len(learning):,} transitions with {factors.n} state factors")

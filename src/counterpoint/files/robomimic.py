@@ -86,6 +86,10 @@ class Demonstrations:
 
     def _state(self, demo: int, folder: str) -> Array:
         named = {key: np.asarray(self._get(demo, f"{folder}/{key}")[:]) for key in self.keys}
+        lengths = {key: len(array) for key, array in named.items()}
+        if len(set(lengths.values())) > 1:
+            told = listed([f"{key} has {length:,} rows" for key, length in lengths.items()])
+            raise FileProblem(f"the observations of demo_{demo} differ in length: {told}.")
         side_by_side = trees.flat(named)
         order = [column for columns in self.keys.values() for column in columns]
         if side_by_side.shape[1] != len(order):

@@ -1,0 +1,22 @@
+"""Campaigns tell how many attempts they made and how many survived, at the end of the run."""
+
+import os
+
+import pytest
+
+MUTATIONS = int(os.environ.get("CAMPAIGN", "1000"))  # of each format
+
+
+@pytest.fixture
+def tell(record_property):
+    """Give a function that puts a line on record."""
+    return lambda line: record_property("campaign", line)
+
+
+def pytest_terminal_summary(terminalreporter):
+    reports = [report for word in ("passed", "failed") for report in terminalreporter.getreports(word)]
+    told = [value for report in reports for name, value in report.user_properties if name == "campaign"]
+    if told:
+        terminalreporter.section("tried and survived")
+        for line in told:
+            terminalreporter.write_line(line)
