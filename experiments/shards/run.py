@@ -35,7 +35,7 @@ action = { click = "0:2" }
 mask = { kind = "function", function = "shard_functions:mask" }
 reward = { kind = "function", function = "shard_functions:reward" }
 """
-EVERY = 0.25  # seconds between two looks at the workers
+EVERY = 1.0  # seconds between two looks at the workers; looking takes time from them
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box, Dict, Discrete, Tuple
 from stable_baselines3 import DQN, TD3
 
 from counterpoint import Augmenter, Transitions
@@ -56,6 +56,13 @@ class TestStableBaselines3:
             to_sb3_buffer(single, self.spaces[0], Box(-1, 1, (2,)))
         with pytest.raises(ValueError, match="action: some lie outside the bounds"):
             to_sb3_buffer(single, self.spaces[0], Box(0, 0.5, (1,)))
+
+    def test_a_space_of_parts_is_refused_with_what_to_do(self, single):
+        parts = Dict({name: Box(-1, 1, (2,)) for name in ("observation", "achieved_goal", "desired_goal")})
+        with pytest.raises(TypeError, match=r"expected a Box, got a Dict with .*achieved_goal.*CodaHerReplayBuffer"):
+            to_sb3_buffer(single, parts, self.spaces[1])
+        with pytest.raises(TypeError, match=r"expected a Box, got a Tuple"):
+            to_sb3_buffer(single, Tuple([Box(-1, 1, (2,))] * 2), self.spaces[1])
 
     def test_an_agent_learns_from_counterfactuals(self, rng):
         factors = make_factors(2, 1)

@@ -11,7 +11,7 @@ import pytest
 
 from counterpoint import files
 from counterpoint.core import engine
-from counterpoint.files import augmentation, fingerprints, ledger
+from counterpoint.files import augmentation, fingerprints, header, ledger
 from counterpoint.files.npz import read_arrays
 from tests.command_line.sprites import DESCRIPTION, augment, run
 
@@ -164,6 +164,14 @@ class TestResume:
         description.write_text(description.read_text().replace("sparse", "uniform"))
         interrupted(capsys, None, "--force")
         assert (many / "out.parquet").read_bytes() == whole[0]
+
+    def test_another_version_is_refused(self, many, capsys, monkeypatch):
+        interrupted(capsys, 6)
+        with monkeypatch.context() as patch:
+            patch.setattr(fingerprints, "of_package", lambda: "another")
+            assert "counterpoint changed since" in augment(capsys, "--size", SIZE, "--resume")[2]
+        monkeypatch.setattr(header, "VERSION", header.VERSION + 1)
+        assert "versions changed since" in augment(capsys, "--size", SIZE, "--resume")[2]
 
     @pytest.mark.parametrize("damage", ["empty", "nonsense", "bit", "swapped", "forged", "of another job"])
     def test_entries_that_are_not_right_are_made_again(self, damage, whole, many, capsys):

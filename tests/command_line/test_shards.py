@@ -79,6 +79,20 @@ def test_ray_makes_the_same_bytes(shards, capsys):
     assert contents("rays") == contents("more")
 
 
+def test_noise_that_is_left_out_on_purpose(shards, capsys):
+    for part in (shards / "data").iterdir():
+        rows = files.read(part).transitions
+        noise = np.random.default_rng(0).random((len(rows), 2))
+        files.write(part, rows.replace(noise=noise), force=True)
+    code, _, error = augment(capsys, "--ratio", 2, "--workers", 1, out="more", data="data")
+    assert code == 2
+    assert "To leave them out, write noise = false." in error
+    (shards / "robot.toml").write_text("noise = false\n" + DESCRIPTION)
+    made(capsys, "--workers", 1, out="more")
+    assert files.read(shards / "more").transitions.noise is None
+    assert run(capsys, "audit", "more", "--simulator", "sprite_functions:step")[0] == 0
+
+
 def test_the_size_is_that_of_the_whole_output(shards, capsys):
     code, _, _ = augment(capsys, "--size", 1001, "--workers", 1, out="more", data="data")
     assert (code, files.scan("more").rows) == (0, 1001)
@@ -93,8 +107,27 @@ def test_a_folder_may_become_one_file(shards, capsys):
 def test_a_dry_run_writes_nothing(shards, capsys):
     told = made(capsys, "--dry-run", out="more")
     assert "400 real transitions and 800 counterfactuals" in told
+    assert "runs    [mask] sprite_functions:mask in sprite_functions.py\n" in told
+    assert "runs    [reward] sprite_functions:reward in sprite_functions.py\n" in told
     assert not (shards / "more").exists()
     assert not (shards / "loads.txt").exists()
+
+
+def test_no_two_files_are_one(shards, capsys):
+    made(capsys, "--workers", 1, out="more")
+    (shards / "more" / "robot.toml").write_text(DESCRIPTION)
+    before = {str(path): path.read_bytes() for path in shards.rglob("*") if path.is_file()}
+    for words, message in (
+        (("robot.toml", "--report", "data/part-0.parquet"), "the report is also the data"),
+        (("robot.toml", "--report", "data/page.html"), "the report is also the data"),
+        (("robot.toml", "--report", "robot.toml"), "the report is also the description"),
+        (("robot.toml", "--report", "more/manifest.json"), "the report is also the output"),
+        (("more/robot.toml",), "more: the output is also the description"),
+        (("robot.toml",), "more: it also holds robot.toml, which would be lost"),
+    ):
+        code, _, error = run(capsys, "augment", "data", *words, "--ratio", 1, "--out", "more", "--force")
+        assert (code, message in error) == (2, True), error
+    assert {str(path): path.read_bytes() for path in shards.rglob("*") if path.is_file()} == before
 
 
 def test_a_mask_is_fitted_to_a_sample_of_the_folder(shards, capsys):

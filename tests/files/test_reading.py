@@ -113,10 +113,12 @@ class TestBadInput:
         [
             ("{", "not readable JSON"),
             ("[" * 100_000, "not readable JSON"),
+            (5, "not readable JSON"),
             ("[]", "no format version"),
             ('{"version": "1"}', "no format version"),
             ('{"version": 1, "notes": 3}', "malformed"),
             ('{"version": 1, "filters": {"a": "b"}}', "filters"),
+            ('{"version": 1, "filters": {"a": [Infinity]}}', "filters"),
             ('{"version": 1, "factors": 3}', "factorisation is not valid"),
             ('{"version": 1, "factors": {"state": {"a": [0, 99999999999]}}}', "claims column 99999999999"),
             ('{"version": 1, "factors": {"state": {"a": [0, 0]}}}', "factorisation is not valid"),

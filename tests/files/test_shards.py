@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from counterpoint import files
 from counterpoint.checks import CheckFailed
-from counterpoint.files.pool import Died, Pool
+from counterpoint.files.pool import Chances, Died, Pool
 from counterpoint.files.shard_jobs import augment_one
 from counterpoint.files.sharding import donor_shard
 from tests.files import sharded
@@ -337,8 +337,19 @@ def test_a_worker_that_is_killed_is_replaced_and_the_bytes_are_the_same(tmp_path
     assert contents(tmp_path / "more") == contents(tmp_path / "whole")
 
 
+def test_deaths_that_hit_one_shard_by_chance_do_not_end_a_job_that_gets_on():
+    chances = Chances(tries=3)
+    for _ in range(10):
+        assert chances.died(7, "signal SIGKILL") is None
+        assert chances.died(8, "signal SIGKILL") is None
+        assert chances.died(7, "signal SIGKILL") is None
+        chances.finished()
+    assert [chances.died(7, "signal SIGKILL") is None for _ in range(3)] == [True, True, False]
+
+
 def test_a_shard_that_kills_every_worker_ends_the_job_with_a_reason(tmp_path, data):
-    with pytest.raises(Died, match=r"shard 1: its worker died 2 times \(signal SIGKILL\)"):
+    with pytest.raises(Died, match=r"shard 1: its worker died 2 times \(signal SIGKILL\), and nothing else was fin"):
         made(tmp_path, engine=sharded.Killing(Pool(1, tries=2), tmp_path / "killed", always=True))
     assert (tmp_path / "more.parts" / "part-0.parquet").exists()
+    assert (tmp_path / "more.parts" / "part-2.parquet").exists(), "all others are made before it is given up"
     made(tmp_path, resume=True)

@@ -16,6 +16,7 @@ import numpy as np
 
 from counterpoint.core import threads
 from counterpoint.core.arrays import Array
+from counterpoint.files.bits import packed, unpacked
 from counterpoint.files.foreign import foreign, guarded
 from counterpoint.files.header import KEY, head_from_json, head_to_json
 from counterpoint.files.output import Output
@@ -103,11 +104,9 @@ def _arrow(recording: Recording) -> Iterator[tuple[str, pa.Array]]:
     for name, array in recording.columns().items():
         native = array.astype(array.dtype.newbyteorder("="), copy=False)
         if name == "swapped":
-            padded = np.zeros((len(native), -(-native.shape[1] // 8) * 8), np.bool_)
-            padded[:, : native.shape[1]] = native
-            packed = np.packbits(padded.reshape(-1), bitorder="little").reshape(len(native), -1)  # quicker than by row
-            kind = pa.binary(packed.shape[1])
-            yield name, pa.FixedSizeBinaryArray.from_buffers(kind, len(packed), [None, pa.py_buffer(packed)])
+            bits = packed(native)
+            kind = pa.binary(bits.shape[1])
+            yield name, pa.FixedSizeBinaryArray.from_buffers(kind, len(bits), [None, pa.py_buffer(bits)])
         elif array.ndim == 1:
             yield name, pa.array(native)
         elif array.shape[1]:
@@ -122,10 +121,8 @@ def array_of(name: str, column: pa.Array, nodes: int = 0) -> Array:
         raise FileProblem(f"{name}: {column.null_count:,} values are null; every row needs a value.")
     kind, rows = column.type, len(column)
     if name == "swapped" and pa.types.is_fixed_size_binary(kind):
-        packed = np.frombuffer(column.buffers()[1], np.uint8).reshape(-1, kind.byte_width)
-        bits = packed[column.offset : column.offset + rows]
-        flags = np.unpackbits(bits.reshape(-1), bitorder="little").reshape(rows, -1)
-        return np.ascontiguousarray(flags[:, :nodes]).view(np.bool_)
+        bits = np.frombuffer(column.buffers()[1], np.uint8).reshape(-1, kind.byte_width)
+        return unpacked(bits[column.offset : column.offset + rows], nodes)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         lengths = np.unique(np.diff(column.offsets.to_numpy()))
         if len(lengths) > 1:

@@ -6,12 +6,13 @@ dataset, the description and the output must be on storage that every node sees 
 """
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from counterpoint.core.require import require_count
-from counterpoint.files.pool import ONE_THREAD, Died, cores
+from counterpoint.files.pool import KEPT_MEMORY, ONE_THREAD, Chances, cores
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when Ray is imported
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # as Ray is going to do anyway; else it warns
@@ -34,7 +35,7 @@ class Ray:
         workers: how many tasks at a time; on this machine as many as there are cores, by default, and on a cluster as
             many as it has room for.
         address: of a cluster, such as ``auto`` or ``ray://head:10001``. A local one is started and ended by default.
-        tries: how often a task is tried whose worker dies, before all is given up.
+        tries: how often the worker of a task may die while no other task gets finished, before all is given up.
     """
 
     workers: int | None = None
@@ -70,27 +71,28 @@ class Ray:
 
     def _results(self, task: Callable[[int], Any], numbers: Sequence[int]) -> Iterator[Any]:
         at_once = self.workers or int(_ray.cluster_resources().get("CPU", 1))
-        remote = ray.remote(num_cpus=1, max_retries=self.tries - 1, runtime_env={"env_vars": ONE_THREAD})(_call)
-        held, waiting = ray.put(task), list(numbers)[::-1]
+        place = {"env_vars": {**KEPT_MEMORY, **ONE_THREAD}}
+        remote = ray.remote(num_cpus=1, max_retries=0, runtime_env=place)(_call)
+        held, waiting, chances = ray.put(task), deque(numbers), Chances(self.tries)
         running: dict[Any, int] = {}
         while waiting or running:
             while waiting and len(running) < at_once * AHEAD:
-                number = waiting.pop()
+                number = waiting.popleft()
                 running[remote.remote(held, number)] = number
             for ready in ray.wait(list(running), num_returns=1)[0]:
-                yield self._result(ready, running.pop(ready))
-
-    def _result(self, ready: Any, number: int) -> Any:
-        try:
-            return ray.get(ready)
-        except ray.exceptions.RayTaskError as error:
-            raise error.cause if isinstance(error.cause, Exception) else error from error
-        except ray.exceptions.RayError as error:
-            raise Died(
-                f"shard {number}: its worker died {self.tries} times ({type(error).__name__}). If the system killed "
-                "it, memory is the usual reason: use fewer workers or smaller shards. What is finished stays; --resume "
-                "goes on from there."
-            ) from error
+                number = running.pop(ready)
+                try:
+                    found = ray.get(ready)
+                except ray.exceptions.RayTaskError as error:
+                    raise error.cause if isinstance(error.cause, Exception) else error from error
+                except ray.exceptions.RayError as error:  # it is not the task that failed
+                    end = chances.died(number, type(error).__name__)
+                    if end is not None:
+                        raise end from error
+                    waiting.append(number)
+                else:
+                    chances.finished()
+                    yield found
 
 
 def _call(task: Callable[[int], Any], number: int) -> Any:

@@ -15,7 +15,7 @@ from counterpoint.core.transitions import Transitions
 from counterpoint.description import Description, read_description
 from counterpoint.files import Scan, sample, scan
 from counterpoint.files.jobs import place_of
-from counterpoint.user_code import code_of, find, load
+from counterpoint.user_code import code_of, find, load, sources
 
 WORLDS = {  # name -> class in counterpoint.worlds, imported when asked for
     "sprites": "Sprites",
@@ -132,6 +132,11 @@ def tell_unread(source: Scan) -> None:
         print(f"left behind, not part of the transitions: {listed(source.unread)}", file=sys.stderr)
 
 
+def outputs(given: argparse.Namespace, place: Path) -> dict[str, Path]:
+    """Return all that `augment` writes, by what it is."""
+    return {"the output": place} | ({} if given.report is None else {"the report": Path(given.report)})
+
+
 def inputs(source: Scan, description: Description | None = None) -> dict[str, Path]:
     """Return all files that a verb reads, by what they are."""
     found = {"the data": place_of(source)}
@@ -141,6 +146,17 @@ def inputs(source: Scan, description: Description | None = None) -> dict[str, Pa
         for section, place in description.functions.items():
             found |= code_of(f"[{section}]", place)
     return found
+
+
+def called(description: Description) -> list[str]:
+    """Say which files would be loaded and which functions of which files be run, a line each, and run none."""
+    lines = [f"loads   [{section}] {path}" for section, path in description.files.items()]
+    for section, place in description.functions.items():
+        lines.append(f"runs    [{section}] {place}")
+        if place.path is not None and place.folder is not None:
+            others = sources(place.path, place.folder)[1:]
+            lines += [f"        which imports {path}" for path in sorted(others)]
+    return lines
 
 
 def simulator_code(given: argparse.Namespace) -> dict[str, Path]:

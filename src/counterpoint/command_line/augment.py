@@ -33,7 +33,6 @@ from counterpoint.files.jobs import carry_out, planned
 from counterpoint.files.output import require_free
 from counterpoint.files.sampling import task_check
 from counterpoint.progress import ProgressBar
-from counterpoint.user_code import sources
 
 
 def add_arguments(verb: argparse.ArgumentParser) -> None:
@@ -69,10 +68,7 @@ def run(given: argparse.Namespace) -> int:
         return shards.run(given, source, description, _window(given))
     source = arguments.opened_as(given, description)
     kind = chosen(given.out, given.format)
-    outputs = {"the output": kind.place(given.out)}
-    if given.report is not None:
-        outputs["the report"] = Path(given.report)
-    require_apart(outputs, arguments.inputs(source, description))
+    require_apart(arguments.outputs(given, kind.place(given.out)), arguments.inputs(source, description))
     amount: dict[str, Any] = {name: getattr(given, name) for name in ("size", "ratio", "seed", "format")}
     if given.dry_run:
         plan = planned(source, _unloaded(description, _window(given)), given.out, **amount)
@@ -124,12 +120,7 @@ def _foretold(given: argparse.Namespace, plan: Plan, description: Description) -
     """Return what a job would do, a line each."""
     source, size = plan.source, plan.size - plan.source.rows
     lines = [f"reads   {source.path}: {source.rows:,} transitions ({source.format})"]
-    lines += [f"loads   [{section}] {path}" for section, path in description.files.items()]
-    for section, place in description.functions.items():
-        lines.append(f"runs    [{section}] {place}")
-        if place.path is not None and place.folder is not None:
-            others = sources(place.path, place.folder)[1:]
-            lines += [f"        which imports {path}" for path in sorted(others)]
+    lines += arguments.called(description)
     chunks = -(-source.rows // plan.chunk_rows)
     amount = f"{source.rows:,} real transitions and {size:,} counterfactuals"
     lines.append(f"writes  {given.out}: {amount}, made in chunks of {plan.chunk_rows:,} rows ({chunks:,} in all)")

@@ -5,15 +5,17 @@ import importlib
 import os
 import shlex
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from counterpoint.command_line import arguments
+from counterpoint.command_line.judging import judging
 from counterpoint.core.augment import Augmenter
 from counterpoint.description import Description
 from counterpoint.files import FORMATS, Pool, Scan, ShardJob, Shards, augment_shards, report, scan, shards_of
+from counterpoint.files.apart import require_apart
 from counterpoint.files.output import require_free
 from counterpoint.files.shard_jobs import Engine, augment_one
 from counterpoint.files.sharding import donor_shard, wanted
@@ -67,12 +69,15 @@ class Described:
 
 def run(given: argparse.Namespace, source: Scan, description: Description, settings: dict[str, Any]) -> int:
     """Augment a folder of files."""
+    require_apart(arguments.outputs(given, Path(given.out)), arguments.inputs(source, description))
     shards = shards_of(given.data, given.keys)
+    if description.without_noise:
+        shards = replace(shards, without=("noise",))
     ratio = given.ratio if given.size is None else Fraction(given.size - source.rows, source.rows)
     make = Described(os.path.abspath(given.description), shards, tuple(settings.items()))
     job = ShardJob(shards, make, given.out, ratio, given.seed, checked(given, description))
     if given.dry_run:
-        print("\n".join(_foretold(given, job)))
+        print("\n".join(_foretold(given, job, description)))
         return 0
     if given.engine == "commands":
         return _print_commands(given, job)
@@ -87,7 +92,9 @@ def run(given: argparse.Namespace, source: Scan, description: Description, setti
         found = augment_shards(job, engine=_engine(given), **how)
     print(found)
     if given.report is not None:
-        page = report(scan(job.out), make(), given.report, force=given.force)
+        augmenter = make()
+        options: dict[str, Any] = {"force": given.force, "judge": judging(augmenter), "command": given.command}
+        page = report(scan(job.out), augmenter, given.report, **options)
         print(f"\nreport: {page}")
     return 0
 
@@ -115,7 +122,7 @@ def _print_commands(given: argparse.Namespace, job: ShardJob) -> int:
     return 0
 
 
-def _foretold(given: argparse.Namespace, job: ShardJob) -> list[str]:
+def _foretold(given: argparse.Namespace, job: ShardJob, description: Description) -> list[str]:
     """Return what a job would do, a line each."""
     shards, count = job.shards, len(job.shards)
     lines = [f"reads   {shards.path}: {shards.total:,} transitions in {count:,} shards"]
@@ -123,6 +130,7 @@ def _foretold(given: argparse.Namespace, job: ShardJob) -> list[str]:
         names = (shards.files[number], shards.files[donor_shard(job.seed, number, count)])
         lines.append(f"        {names[0]}, with donors from itself and {names[1]}")
     lines += [f"        and {count - 3:,} more"] if count > 3 else []
+    lines += arguments.called(description)
     made = wanted(shards, job.ratio)
     lines.append(f"writes  {job.out}: {shards.total:,} real transitions and {made:,} counterfactuals")
     if given.report is not None:

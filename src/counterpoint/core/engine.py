@@ -144,18 +144,18 @@ def _chunk(sources: Sources, pairs: tuple[Ints, Ints], key: np.uint64, before: F
         keep = keep[:room]
         made = int(keep[-1]) + 1
         used = int(of_pair[made - 1]) + 1
-    found = (valid[valid < made], unended[unended < made], keep)
-    funnel = _counted(recipe, (of_pair, tried), found, (used, made), static)
+    found = (int(np.searchsorted(valid, made)), int(np.searchsorted(unended, made)))
+    funnel = _counted((of_pair, tried), found, (used, made), keep, static)
     funnel += Funnel(no_evidence=_without_evidence(proposal[: made * length], parents, valid, recipe))
     still = None if recipe.static is None else recipe.static.nodes
     return Chunk(proposal, parents, keep if length == 1 else _rows(keep, length), funnel, still)
 
 
 def _counted(
-    recipe: Recipe, drawn: tuple[Ints, Ints], found: tuple[Ints, Ints, Ints], end: tuple[int, int], static: Bools
+    drawn: tuple[Ints, Ints], found: tuple[int, int], end: tuple[int, int], keep: Ints, static: Bools
 ) -> Funnel:
     """Count what became of the proposals of the first pairs."""
-    (of_pair, tried), (valid, unended, keep), (used, made) = drawn, found, end
+    (of_pair, tried), (valid, unended), (used, made) = drawn, found, end
     trivial = int((tried[:used] == 0).sum())
     duplicate = int(tried[:used].sum()) - int(np.searchsorted(of_pair, used))
     return Funnel(
@@ -163,11 +163,11 @@ def _counted(
         proposals=trivial + duplicate + made,
         trivial=trivial,
         duplicate=duplicate,
-        rejected=made - len(valid),
+        rejected=made - valid,
         accepted=len(keep),
-        static=int(static[keep].sum()) if recipe.static is not None else 0,
-        surplus=len(unended) - len(keep),
-        ended=len(valid) - len(unended),
+        static=int(static[keep].sum()) if len(static) else 0,
+        surplus=unended - len(keep),
+        ended=valid - unended,
     )
 
 
@@ -238,8 +238,8 @@ def _rows(windows: Ints, length: int) -> Ints:
 def _overlaid(sources: Sources, pairs: tuple[Ints, Ints], rows: tuple[Ints, Ints]) -> tuple[Ints, Ints, Bools, Ints]:
     """Number the components of each pair's overlaid graph that a swap would change.
 
-    Also returns their count, on which nodes the parents agree, and how many unions would be tried if they
-    agreed nowhere (zero for a pair with nothing to exchange).
+    Also returns their count, on which nodes the parents agree (if static factors have a share), and how many
+    unions would be tried if they agreed nowhere (zero for a pair with nothing to exchange).
     """
     data, factors, recipe = sources.data, sources.recipe.factors, sources.recipe
     same = np.ones((len(pairs[0]), factors.n + factors.m), np.bool_)
@@ -258,7 +258,7 @@ def _overlaid(sources: Sources, pairs: tuple[Ints, Ints], rows: tuple[Ints, Ints
     if len(agreeing):
         fixed = np.broadcast_to(context, (len(agreeing), len(context))).copy()
         tried[agreeing] = sizes_to_counts(overlay(first[agreeing], second[agreeing], fixed)[1], recipe)
-    return number, sizes, same, tried
+    return number, sizes, same if recipe.static is not None else NOTHING, tried
 
 
 def _taken(array: Array, rows: Ints) -> Array:

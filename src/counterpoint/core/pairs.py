@@ -105,11 +105,12 @@ def same_rows(values: Array) -> Ints:
 
 def _classes(keys: Ints) -> tuple[Ints, Ints, Ints]:
     """Sort rows by class; return the order, and start and length of each class in it."""
-    if len(keys) and (keys == keys[0]).all():  # the usual case, without a sort
-        return np.arange(len(keys)), np.zeros(1, np.int64), np.array([len(keys)])
-    order = np.argsort(keys, kind="stable")
-    _, starts, lengths = np.unique(keys[order], return_index=True, return_counts=True)
-    return order, starts, lengths
+    order = np.arange(len(keys))
+    if (keys[1:] < keys[:-1]).any():  # in the usual case rows are sorted
+        order = np.argsort(keys, kind="stable")
+        keys = keys[order]
+    starts = np.flatnonzero(np.concatenate([np.ones(len(keys[:1]), np.bool_), keys[1:] != keys[:-1]]))
+    return order, starts, np.diff(starts, append=len(keys))
 
 
 def _within(groups: Ints, own: Bools | None) -> tuple[Ints, Ints]:

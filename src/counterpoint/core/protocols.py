@@ -102,9 +102,9 @@ def call_reward(reward_fn: RewardFn, data: Transitions, dtype: np.dtype[Any] | N
         raise ValueError("reward_fn: returned NaN or infinite rewards; it must be defined for every next state.")
     kept = dtype or (reward.dtype if data.reward is None else data.reward.dtype)
     with np.errstate(over="ignore"):
-        lost = ~np.isfinite(reward.astype(kept))
-    if lost.any():
-        row = int(lost.argmax())
+        stored = reward.astype(kept, copy=False)
+    if stored is not reward and not np.isfinite(stored).all():
+        row = int(np.argmin(np.isfinite(stored)))
         raise ValueError(
             f"reward_fn: {reward[row]:g} in row {row} of the batch does not fit into {kept}, in which rewards are "
             "stored. Scale rewards down, or store them as float64."

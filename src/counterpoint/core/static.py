@@ -18,7 +18,7 @@ from counterpoint.core.kernels import FIRST, SECOND, kernel, scramble
 from counterpoint.core.threads import run
 from counterpoint.core.transitions import Transitions
 
-CHUNK = 65536  # rows that are compared at a time
+FEWEST, MOST = 1024, 65536  # rows that are compared at first, where mostly all is seen to change, and later
 
 
 def static_nodes(data: Transitions, factors: Factorization) -> NodeSet:
@@ -28,11 +28,11 @@ def static_nodes(data: Transitions, factors: Factorization) -> NodeSet:
     nothing about what is static.
     """
     changes = np.zeros(data.state.shape[1], np.bool_)
-    for start in range(0, len(data), CHUNK):
-        rows = slice(start, start + CHUNK)
+    start, count = 0, FEWEST
+    while start < len(data) and not changes.all():
+        rows = slice(start, start + count)
         changes |= (data.state[rows] != data.next_state[rows]).any(axis=0)
-        if changes.all():
-            break
+        start, count = start + count, MOST
     still = [name for name, own in factors.state.items() if not changes[list(own)].any()]
     if len(still) == factors.n:
         still = []

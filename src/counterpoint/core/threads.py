@@ -14,14 +14,24 @@ _pool: tuple[int, ThreadPoolExecutor] | None = None  # with the process it belon
 
 def run(loop: Callable[..., None], rows: int, *arrays: object) -> None:
     """Run a kernel over all rows, shared among ``NUMBA_NUM_THREADS`` threads."""
-    global _pool  # noqa: PLW0603
     threads = min(THREADS, rows // FEWEST)
     if threads < 2:
         loop(0, rows, *arrays)
         return
-    if _pool is None or _pool[0] != os.getpid():
-        _pool = os.getpid(), ThreadPoolExecutor(THREADS, "counterpoint")
     bounds = [rows * share // threads for share in range(threads + 1)]
-    shares = [_pool[1].submit(loop, bounds[i], bounds[i + 1], *arrays) for i in range(threads)]
+    shares = [_threads().submit(loop, bounds[i], bounds[i + 1], *arrays) for i in range(threads)]
     for share in shares:
         share.result()
+
+
+def ahead(function: Callable[..., Any], *arguments: object) -> None:
+    """Call a function in another thread, if there is one, and do not wait for it."""
+    if THREADS > 1:
+        _threads().submit(function, *arguments)
+
+
+def _threads() -> ThreadPoolExecutor:
+    global _pool  # noqa: PLW0603
+    if _pool is None or _pool[0] != os.getpid():
+        _pool = os.getpid(), ThreadPoolExecutor(THREADS, "counterpoint")
+    return _pool[1]

@@ -69,7 +69,9 @@ class Windows:
 
     def groups(self, keys: Ints) -> Ints:
         """Number windows so that those whose rows have equal keys, step by step, get equal numbers, (W,)."""
-        if self.length == 1 or not keys.any():
+        if self.length == 1:
+            return keys
+        if not keys.any():
             return keys[self.starts]
         found = np.zeros(len(self), np.int64)
         for step in range(self.length):

@@ -8,11 +8,13 @@ from counterpoint.files.recording import FileProblem
 
 
 def require_apart(outputs: Mapping[str, Path], inputs: Mapping[str, Path]) -> None:
-    """Raise if two outputs, or an output and an input, are one file, however they are spelled or linked.
+    """Raise if two outputs, or an output and an input, are one, however they are spelled or linked.
+
+    Nor may one of them be inside the other: to replace a folder is to replace what is in it.
 
     Args:
-        outputs: files to be written, by what they are ("the report").
-        inputs: files or folders that are read, by what they are. An output may not be inside such a folder either.
+        outputs: files or folders to be written, by what they are ("the report").
+        inputs: files or folders that are read, by what they are.
 
     Raises:
         FileProblem: naming both.
@@ -20,21 +22,22 @@ def require_apart(outputs: Mapping[str, Path], inputs: Mapping[str, Path]) -> No
     Example:
         >>> require_apart({"the output": Path("a.parquet")}, {"the data": Path("b.parquet")})
     """
-    seen: dict[tuple[object, ...], str] = {}
+    seen: dict[str, Path] = {}
     for what, path in outputs.items():
         for other, place in inputs.items():
-            if _same(path, place):
+            if _overlap(path, place):
                 raise FileProblem(f"{path}: {what} is also {other}, which would be replaced. Choose another name.")
-        for identity in _identities(path):
-            if identity in seen:
-                raise FileProblem(f"{path}: {what} is also {seen[identity]}. Choose another name for one of them.")
-            seen[identity] = what
+        for other, place in seen.items():
+            if _overlap(path, place):
+                raise FileProblem(f"{path}: {what} is also {other}. Choose another name for one of them.")
+        seen[what] = path
 
 
-def _same(path: Path, place: Path) -> bool:
-    if _identities(path) & _identities(place):
+def _overlap(one: Path, other: Path) -> bool:
+    if _identities(one) & _identities(other):
         return True
-    return place.is_dir() and path.resolve().is_relative_to(place.resolve())
+    first, second = one.resolve(), other.resolve()
+    return first.is_relative_to(second) or second.is_relative_to(first)
 
 
 def _identities(path: Path) -> set[tuple[object, ...]]:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from counterpoint.core import windows
-from counterpoint.core.arrays import Ints, listed
+from counterpoint.core.arrays import Ints
 from counterpoint.core.augment import Augmenter, Counterfactuals
 from counterpoint.core.factors import Factorization
 from counterpoint.core.funnel import Funnel
@@ -20,6 +20,8 @@ from counterpoint.core.provenance import Provenance
 from counterpoint.core.require import require_count
 from counterpoint.core.static import static_nodes
 from counterpoint.core.transitions import Transitions
+from counterpoint.files.donors import Among, Donors
+from counterpoint.files.fitting import fitting
 from counterpoint.files.notes import carried
 from counterpoint.files.recording import FileProblem, Head, Recording
 from counterpoint.files.scanning import Scan
@@ -62,25 +64,6 @@ class NoLedger:
 
 
 @dataclass(frozen=True, eq=False)
-class Among:
-    """Where a file stands among the shards of a dataset, whose rows are counted through all of them.
-
-    Attributes:
-        first: the number of its first row.
-        donors: another shard, whose rows are donors too.
-        donors_first: the number of that one's first row.
-    """
-
-    first: int = 0
-    donors: Scan | None = None
-    donors_first: int = 0
-
-    def chunks(self, count: int) -> Iterator[Recording]:
-        """Iterate over the donors in so many chunks, if there are any."""
-        return iter(()) if self.donors is None else self.donors.chunks(-(-self.donors.rows // count))
-
-
-@dataclass(frozen=True, eq=False)
 class Plan:
     """What an augmented file is made of, and so every bit of it.
 
@@ -119,7 +102,7 @@ class Plan:
         object.__setattr__(self, "size", self.size - (self.size - rows) % window)
         first = next(self.source.chunks(LOOK))
         self.augmenter.factors.require_widths(first.transitions.state.shape[1], first.transitions.action.shape[1])
-        _fitting(first.transitions, self.augmenter.factors, self.source.path)
+        fitting(first.transitions, self.augmenter.factors, self.source.path)
         if not self.chunk_rows:
             width = max(1, sum(array.nbytes for array in first.columns().values()) // len(first))
             chunks = -(-(rows + self.donor_rows) * width // CHUNK_BYTES)
@@ -201,16 +184,20 @@ def augmented(
     if first:
         for chunk in _real(plan):
             yield chunk, Funnel()
-    chunks, donors = _real(plan), among.chunks(-(-plan.source.rows // plan.chunk_rows))
+    chunks = _real(plan)
+    donors = Donors(among, factors, -(-plan.source.rows // plan.chunk_rows), plan.source.path)
     start = donors_start = number = 0
     while (recording := next(chunks, None)) is not None:
         if check is not None:
             check(recording.transitions, _rows(recording))
         if not first:
             yield recording, Funnel()
-        data, own = _with_donors(plan, recording.transitions, next(donors, None)), len(recording)
+        data, own = recording.transitions, len(recording)
+        if plan.augmenter.window == 1:
+            data = data.replace(episode=None, step=None)  # which belong to no counterfactual
         steps, head = recording.transitions.step is not None, recording.head
         del recording  # so that memory has room for the next one
+        data = donors.behind(data)
         still = static_nodes(data, factors)
         static = [name for name, same in zip(factors.names, still, strict=True) if same]
         head = replace(head, notes={**head.notes, "static": static})
@@ -227,24 +214,6 @@ def augmented(
         del data
 
 
-def _with_donors(plan: Plan, real: Transitions, other: Recording | None) -> Transitions:
-    """Return real rows without what belongs to no counterfactual, and behind them the donors of another shard."""
-    windowed = plan.augmenter.window > 1
-    data = real if windowed else real.replace(episode=None, step=None)
-    if other is None:
-        return data
-    more = _fitting(other.transitions, plan.augmenter.factors, plan.source.path)
-    more = more if windowed else more.replace(episode=None, step=None)
-    mine, theirs = ({name: (a.dtype, *a.shape[1:]) for name, a in rows.columns()} for rows in (data, more))
-    if mine != theirs:
-        wrong = listed(sorted(name for name in {*mine, *theirs} if mine.get(name) != theirs.get(name)))
-        where = plan.among.donors.path if plan.among is not None and plan.among.donors is not None else ""
-        raise FileProblem(f"{where}: {wrong} differ in presence, width or dtype from those of {plan.source.path}.")
-    if more.episode is not None and data.episode is not None:  # no window reaches from one shard into the other
-        more = more.replace(episode=more.episode - more.episode.min() + windows.beyond(data.episode))
-    return Transitions.concat(data, more)
-
-
 def _rows(recording: Recording) -> Ints:
     """Return the numbers of real rows in their file."""
     assert recording.provenance is not None  # noqa: S101
@@ -256,31 +225,11 @@ def _real(plan: Plan) -> Iterator[Recording]:
     factors, start = plan.augmenter.factors, 0 if plan.among is None else plan.among.first
     chunks = plan.source.chunks(plan.chunk_rows)
     while (chunk := next(chunks, None)) is not None:
-        real, head = _fitting(chunk.transitions, factors, plan.source.path), chunk.head
+        real, head = fitting(chunk.transitions, factors, plan.source.path), chunk.head
         start += len(real)
         del chunk  # so that memory has room for the next one
         yield Recording(real, head, Provenance.real(len(real), factors, first=start - len(real)))
         del real
-
-
-def _fitting(data: Transitions, factors: Factorization, path: str) -> Transitions:
-    """Return real rows that fit the factors, with whole numbers for episodes and steps.
-
-    Raises:
-        ValueError: if they hold noise, or hidden state, that no factor owns: a swap would lose it. Noise that never
-            varies is no loss.
-    """
-    came, owned = 0 if data.noise is None else data.noise.shape[1], factors.noise_width
-    if data.noise is not None and came != owned:
-        if owned or (data.noise != data.noise[:1]).any():
-            raise ValueError(
-                f"noise: {path} holds {came} columns of noise or hidden state, and the factors own {owned}. Say "
-                "who owns each: a section [noise] in a description, Factorization(noise=...) in Python. To leave them "
-                "out, write noise = false in a description, or give scan(...).without('noise')."
-            )
-        data = data.replace(noise=None)
-    numbers = {"episode": data.episode, "step": data.step}
-    return data.replace(**{name: None if array is None else array.astype(np.int64) for name, array in numbers.items()})
 
 
 def _made(plan: Plan, chunk: int, data: Transitions, own: int, size: int, ledger: Ledger) -> Iterator[Counterfactuals]:

@@ -163,6 +163,8 @@ def _unknown(name: str) -> str:
         return f"this folder holds no dataset. Folders are recognised by what is in them: {listed(folders)}."
     known = sorted({suffix for kind in FORMATS.values() for suffix in kind.suffixes})
     ids = [f"{kind.prefix}ID" for kind in FORMATS.values() if kind.prefix]
+    if not Path(name).suffix:
+        return f"give a file ({listed(known)}), {listed(ids)}, or for a new folder of files --format shards."
     return f"no format has the suffix {Path(name).suffix!r}; there are {listed(known)}, and {listed(ids)}."
 
 

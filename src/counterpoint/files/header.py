@@ -31,7 +31,7 @@ def head_from_json(text: str | bytes) -> tuple[Head, dict[str, Any]]:
     """Read a head and what the format remembers besides; raise ``FileProblem`` unless it is one of ours."""
     try:
         found = json.loads(text)
-    except (ValueError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise FileProblem(f"its header is not readable JSON ({error}); the file is damaged.") from error
     version = found.get("version") if isinstance(found, dict) else None
     if type(version) is not int or version < 1:
@@ -48,7 +48,7 @@ def head_from_json(text: str | bytes) -> tuple[Head, dict[str, Any]]:
         raise FileProblem("its header is malformed; the file is damaged.")
     try:
         named = {name: tuple(int(episode) for episode in episodes) for name, episodes in filters.items()}
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise FileProblem(f"the filters in its header are malformed: {error}") from error
     factors = None if found.get("factors") is None else factors_from_json(found["factors"])
     return Head(factors, source, named, notes, rows), found

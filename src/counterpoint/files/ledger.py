@@ -3,7 +3,8 @@
 An entry holds which counterfactuals were accepted, not their columns: a tenth of the bytes, and making the columns
 again is quick. What takes long is asking the mask, and that is not done again. Every entry says which job it belongs
 to and where in it, and has a checksum. An entry that is damaged, forged or out of place is worth nothing: it and those
-behind it are removed, and the job makes their rows again.
+behind it are removed, and the job makes their rows again. So nobody waits for an entry to reach the disk: it survives
+the end of the process, and if it does not survive that of the machine, its rows are made again.
 """
 
 import hashlib
@@ -20,6 +21,7 @@ from counterpoint.core.factors import Factorization
 from counterpoint.core.funnel import Funnel
 from counterpoint.core.provenance import Provenance
 from counterpoint.files.augmentation import Accepted
+from counterpoint.files.bits import packed, unpacked
 from counterpoint.files.job_folder import JobFolder
 from counterpoint.files.npz import read_arrays
 from counterpoint.files.output import output
@@ -54,7 +56,7 @@ class JobLedger(JobFolder):
                 late.unlink()
 
     def add(self, chunk: int, made: Accepted) -> None:
-        """Remember what was accepted; it is on the disk a second later at most."""
+        """Remember what was accepted; it is in an entry a second later at most."""
         if chunk != self._chunk:
             self.flush()
             self._chunk = chunk
@@ -84,11 +86,11 @@ class JobLedger(JobFolder):
     def _write(self, made: list[Accepted]) -> None:
         provenance = Provenance.concat(*(each.provenance for each in made))
         funnel = np.array(astuple(sum((each.funnel for each in made), Funnel())), np.int64)
-        arrays: dict[str, Array] = {**vars(provenance), "funnel": funnel}
+        arrays: dict[str, Array] = {**vars(provenance), "swapped": packed(provenance.swapped), "funnel": funnel}
         if max(provenance.base.max(initial=0), provenance.donor.max(initial=0)) < 2**31:
             arrays |= {name: arrays[name].astype(np.int32) for name in ("base", "donor")}  # half the bytes
         place = self._place(self._chunk)
-        with output(place, force=True) as file:
+        with output(place, force=True, sync=False) as file:
             np.savez(file, allow_pickle=False, **arrays, checksum=np.array(self._checksum(place.name, arrays)))
 
     def _read(self, chunk: int, rows: int, factors: Factorization) -> Accepted | None:
@@ -101,7 +103,7 @@ class JobLedger(JobFolder):
                 return None
             funnel = Funnel(*map(int, found.pop("funnel")))
             wide = {name: found[name].astype(np.int64) for name in ("base", "donor") if found[name].dtype.kind == "i"}
-            provenance = Provenance(**{**found, **wide})
+            provenance = Provenance(**wide, swapped=unpacked(found["swapped"], len(factors.names)))
             provenance.require_parents(rows, factors)
         except (OSError, ValueError, TypeError, KeyError, OverflowError):
             return None
@@ -109,7 +111,7 @@ class JobLedger(JobFolder):
 
     def _checksum(self, name: str, arrays: Mapping[str, Array]) -> str:
         """Return a digest of an entry's job, place and contents."""
-        found = hashlib.blake2b(f"{self.digest} {name}".encode(), digest_size=16)
+        found = hashlib.sha256(f"{self.digest} {name}".encode())  # which processors have instructions for
         for key in sorted(arrays):
             found.update(f"{key} {arrays[key].dtype} {arrays[key].shape}".encode())
             found.update(np.ascontiguousarray(arrays[key]).data)

@@ -15,6 +15,8 @@ from typing import Any
 from counterpoint.files.locks import PARTIAL, held, is_there, opened, sweep
 from counterpoint.files.recording import FileProblem
 
+WRITE_BACK = 32 * 2**20  # bytes after which the system is asked to begin to write
+
 
 class Output(io.RawIOBase):
     """A new file that remembers its first failure instead of raising it.
@@ -27,6 +29,7 @@ class Output(io.RawIOBase):
         self.path = path
         self.raw = io.FileIO(path, "x+")
         self.problem: OSError | None = None
+        self._waiting = 0  # bytes that the system holds back
 
     def write(self, data: Any, /) -> int:
         """Write all of ``data``; after the first failure, nothing."""
@@ -35,9 +38,18 @@ class Output(io.RawIOBase):
         try:
             while len(left) and self.problem is None:
                 left = left[os.write(self.raw.fileno(), left) :]
+            self._write_back(size)
         except OSError as error:
             self.problem = error
         return size
+
+    def _write_back(self, size: int) -> None:
+        """Have the disk begin with what was written last, so that nobody waits for all of it in the end."""
+        self._waiting += size
+        if self._waiting >= WRITE_BACK and hasattr(os, "posix_fadvise"):
+            start = max(0, self.raw.tell() - self._waiting)
+            os.posix_fadvise(self.raw.fileno(), start, self._waiting, os.POSIX_FADV_DONTNEED)
+            self._waiting = 0
 
     def truncate(self, size: int | None = None, /) -> int:
         """Cut or extend the file."""
@@ -86,7 +98,7 @@ class Output(io.RawIOBase):
 
 
 @contextmanager
-def output(path: Path, *, force: bool, folder: Path | None = None) -> Iterator[Output]:
+def output(path: Path, *, force: bool, folder: Path | None = None, sync: bool = True) -> Iterator[Output]:
     """Open a file that takes the name ``path`` at the end of the block, if all went well.
 
     Killed at any moment, it leaves the old file or the complete new one. A killed process may also leave a hidden
@@ -96,6 +108,7 @@ def output(path: Path, *, force: bool, folder: Path | None = None) -> Iterator[O
         path: the name of the output.
         force: replace a file that exists.
         folder: where it is until it is complete, on the same disk; beside the output by default.
+        sync: wait until it is on the disk. Without that it survives the end of the process, but not of the machine.
 
     Raises:
         FileProblem: if the output may not or cannot be written.
@@ -109,13 +122,15 @@ def output(path: Path, *, force: bool, folder: Path | None = None) -> Iterator[O
     try:
         try:
             yield file
-            file.finish()
+            file.require_written()
+            if sync:
+                file.finish()
         except Exception as error:
             if file.problem is None:
                 raise
             raise problem(path, file.problem) from error
         require_free(path, force=force)
-        _rename(file.path, path, force=force)
+        _rename(file.path, path, force=force, sync=sync)
     finally:
         with suppress(OSError):
             file.path.unlink()
@@ -150,10 +165,10 @@ def folder_output(final: Path) -> Iterator[Folder]:
             held(handle)
             yield Folder(partial, final)
             for file in partial.rglob("*"):
-                _sync(file)
+                synced(file)
             final.parent.mkdir(parents=True, exist_ok=True)
             os.rename(partial, final)
-            _sync(final.parent)
+            synced(final.parent)
     except OSError as error:
         raise problem(final, error) from error
     finally:
@@ -206,7 +221,28 @@ def problem(path: Path, error: OSError) -> FileProblem:
         errno.EPERM: f"the folder {path.parent} may not be written to",
         errno.ENAMETOOLONG: "the name is too long",
     }.get(error.errno or 0, str(error))
+    if "temporary directory" in str(error):  # Python keeps to itself why it found none
+        why = "the disk is full or read-only: there is no room for temporary files"
     return FileProblem(f"{path}: not written, {why}. What was there before is untouched.")
+
+
+def synced(path: Path) -> None:
+    """Make sure that a file, or the names in a folder, are on the disk."""
+    try:
+        with opened(path) as handle:
+            os.fsync(handle)
+    except OSError:
+        if not path.is_dir():  # some systems cannot sync a folder
+            raise
+
+
+@contextmanager
+def leading_to(path: Path) -> Iterator[None]:
+    """Say of a failure of the system on the way to an output that this is not written."""
+    try:
+        yield
+    except OSError as error:
+        raise problem(path, error) from error
 
 
 def _new(path: Path, folder: Path) -> Output:
@@ -220,8 +256,8 @@ def _new(path: Path, folder: Path) -> Output:
         file.raw.close()  # swept between the two steps
 
 
-def _rename(partial: Path, path: Path, *, force: bool) -> None:
-    """Give the complete file its name, and make sure that the name is on the disk."""
+def _rename(partial: Path, path: Path, *, force: bool, sync: bool) -> None:
+    """Give the complete file its name, and see to it that the name is on the disk."""
     try:
         if force:
             os.replace(partial, path)
@@ -229,7 +265,8 @@ def _rename(partial: Path, path: Path, *, force: bool) -> None:
             _link(partial, path)
     except OSError as error:
         raise problem(path, error) from error
-    _sync(path.parent)
+    if sync:
+        synced(path.parent)
 
 
 def _link(partial: Path, path: Path) -> None:
@@ -240,9 +277,3 @@ def _link(partial: Path, path: Path) -> None:
         raise exists(path) from None
     except OSError:  # a disk without links
         os.replace(partial, path)
-
-
-def _sync(path: Path) -> None:
-    """Make sure that a file, or the names in a folder, are on the disk."""
-    with suppress(OSError), opened(path) as handle:  # some systems cannot sync a folder
-        os.fsync(handle)

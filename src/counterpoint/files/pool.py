@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,10 +25,47 @@ from counterpoint.core.require import require_count
 ONE_THREAD = dict.fromkeys(
     ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"
 )  # a worker is one core
+# Every shard needs the memory that the last one needed. Given back in between, the system would clear it each time,
+# and clearing memory is what several workers are slowest at: they share its bandwidth.
+KEPT_MEMORY = {
+    "MALLOC_MMAP_THRESHOLD_": str(2**30),
+    "MALLOC_TRIM_THRESHOLD_": str(2**32),
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+}
 
 
 class Died(ChildProcessError):
     """A worker ended before it answered; the message says how."""
+
+
+class Chances:
+    """Decides whether a shard is tried again whose worker died.
+
+    Workers are killed for reasons of their own, so a shard gets another chance, after all that wait, as long as others
+    are finished in between. One that ends its worker every time is given up when nothing else gets on.
+    """
+
+    def __init__(self, tries: int) -> None:
+        self._tries = tries
+        self._deaths: Counter[int] = Counter()  # since a shard was finished
+        self._lock = threading.Lock()
+
+    def finished(self) -> None:
+        """Take note that a shard is finished."""
+        with self._lock:
+            self._deaths.clear()
+
+    def died(self, number: int, why: object) -> Died | None:
+        """Take note that the worker of a shard died; return what to raise if that is to be the end."""
+        with self._lock:
+            self._deaths[number] += 1
+            if self._deaths[number] < self._tries:
+                return None
+        return Died(
+            f"shard {number}: its worker died {self._tries} times ({why}), and nothing else was finished meanwhile. If "
+            "the system killed it, memory is the usual reason: use fewer workers or smaller shards. What is finished "
+            "stays; --resume goes on from there."
+        )
 
 
 @dataclass(frozen=True)
@@ -37,7 +74,7 @@ class Pool:
 
     Attributes:
         workers: how many processes, each of which uses one core; as many as there are cores, by default.
-        tries: how often a call is tried whose worker dies, before all is given up.
+        tries: how often the worker of a call may die while no other call gets finished, before all is given up.
     """
 
     workers: int | None = None
@@ -52,7 +89,8 @@ class Pool:
         """Call the function with each number; yield the results as they come, and raise what a call raised."""
         waiting, found = deque(numbers), queue.SimpleQueue[Any]()
         crew = [_Worker(pickle.dumps(task)) for _ in range(min(self.workers or cores(), len(numbers)))]
-        hands = [threading.Thread(target=self._work, args=(worker, waiting, found.put), daemon=True) for worker in crew]
+        shared = (waiting, Chances(self.tries), found.put)
+        hands = [threading.Thread(target=_work, args=(worker, *shared), daemon=True) for worker in crew]
         try:
             for hand in hands:
                 hand.start()
@@ -71,28 +109,25 @@ class Pool:
             for worker in crew:
                 worker.close()
 
-    def _work(self, worker: "_Worker", waiting: deque[int], put: Callable[[Any], None]) -> None:
-        """Have one worker make whatever waits, until nothing does."""
-        while True:
-            try:
-                number = waiting.popleft()
-            except IndexError:
-                return
-            put(self._made(worker, number))
 
-    def _made(self, worker: "_Worker", number: int) -> Any:
-        why: object = None
-        for _ in range(self.tries):
-            try:
-                return worker.ask(number)
-            except Died as error:
-                why = error
-            except BaseException as error:
-                return error
-        return Died(
-            f"shard {number}: its worker died {self.tries} times ({why}). If the system killed it, memory is the usual "
-            "reason: use fewer workers or smaller shards. What is finished stays; --resume goes on from there."
-        )
+def _work(worker: "_Worker", waiting: deque[int], chances: Chances, put: Callable[[Any], None]) -> None:
+    """Have one worker make whatever waits, until nothing does."""
+    while True:
+        try:
+            number = waiting.popleft()
+        except IndexError:
+            return
+        try:
+            answer = worker.ask(number)
+            chances.finished()
+        except Died as error:
+            answer = chances.died(number, error)
+            if answer is None:
+                waiting.append(number)
+                continue
+        except BaseException as error:
+            answer = error
+        put(answer)
 
 
 class _Worker:
@@ -148,7 +183,7 @@ class _Worker:
                     [sys.executable, "-c", code],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
-                    env={**os.environ, **ONE_THREAD},
+                    env={**KEPT_MEMORY, **os.environ, **ONE_THREAD},
                 )
             return self._process
 

@@ -16,16 +16,17 @@ from functools import cached_property, lru_cache, reduce
 from pathlib import Path
 from typing import Any, Protocol
 
+from counterpoint.core.arrays import listed
 from counterpoint.core.augment import Augmenter
 from counterpoint.core.funnel import Funnel
 from counterpoint.files import fingerprints
 from counterpoint.files.apart import require_apart
 from counterpoint.files.augmentation import Check
-from counterpoint.files.job_folder import OWNER, JobFolder, identity, require_same
+from counterpoint.files.job_folder import JOB, OWNER, JobFolder, identity, require_same
 from counterpoint.files.jobs import Augmented
 from counterpoint.files.locks import PARTIAL, sweep
 from counterpoint.files.manifest import ENTRY, Shard, read_manifest, remember, remembered, write_manifest
-from counterpoint.files.output import exists, problem
+from counterpoint.files.output import exists, problem, synced
 from counterpoint.files.pool import Pool
 from counterpoint.files.recording import FileProblem
 from counterpoint.files.sampling import task_check
@@ -87,7 +88,7 @@ class ShardJob:
         """What tells this job apart from any other, as JSON values."""
         files = [[os.path.basename(file), fingerprints.of_file(file)] for file in self.shards.files]
         about = {"seed": self.seed, "keys": self.shards.keys, "ratio": str(Fraction(self.ratio)), "data": files}
-        return identity(loaded(self.make), **about, path=self.shards.path)
+        return identity(loaded(self.make), **about, path=self.shards.path, without=self.shards.without)
 
     def made(self, number: int, job: str) -> Shard:
         """Make one shard, and leave an entry that says so."""
@@ -200,6 +201,7 @@ class _ShardFolder(JobFolder):
             os.rename(self.folder, out)
         except OSError as error:
             raise problem(out, error) from error
+        synced(out.parent)
         shutil.rmtree(aside, ignore_errors=True)
         sweep(out.parent, out.name)
 
@@ -234,6 +236,7 @@ def _complete(job: ShardJob, out: Path, *, resume: bool, force: bool) -> list[Sh
     if not resume:
         if not force:
             raise exists(out)
+        _require_ours(out)
         return None
     require_same(out, job.identity)
     there = {shard.number: shard for shard in read_manifest(out)}
@@ -243,6 +246,13 @@ def _complete(job: ShardJob, out: Path, *, resume: bool, force: bool) -> list[Sh
         raise FileProblem(f"{job.folder}: an unfinished job is in the way of mending {out}. Move or remove it.")
     os.rename(out, job.folder)
     return None
+
+
+def _require_ours(out: Path) -> None:
+    """Raise if a folder that is to be replaced holds something that no job puts there."""
+    others = [name for name in os.listdir(out) if name not in (MANIFEST, JOB) and not name.endswith(".parquet")]
+    if others:
+        raise FileProblem(f"{out}: it also holds {listed(sorted(others))}, which would be lost. Move that first.")
 
 
 def _result(job: ShardJob, shards: list[Shard]) -> Augmented:

@@ -13,7 +13,8 @@ import numpy as np
 
 from counterpoint.core.augment import Augmenter
 from counterpoint.core.require import require_count
-from counterpoint.files.augmentation import Among, Check, Plan, augmented, head_of, written
+from counterpoint.files.augmentation import Check, Plan, augmented, head_of, written
+from counterpoint.files.donors import Among
 from counterpoint.files.manifest import Shard, digest
 from counterpoint.files.recording import FileProblem
 from counterpoint.files.shards import Shards, shards_of

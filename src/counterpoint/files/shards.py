@@ -38,16 +38,19 @@ class Shards:
         files: the shards.
         rows: how many transitions each of them holds.
         keys: the observation keys that were chosen as the state, if any were.
+        without: optional columns that are left out on purpose, such as ``noise``.
     """
 
     path: str
     files: tuple[str, ...]
     rows: tuple[int, ...]
     keys: tuple[str, ...] | None = None
+    without: tuple[str, ...] = ()
 
     def scan(self, number: int) -> Scan:
         """Look at one shard."""
-        return formats.look(self.files[number], self.keys)
+        found = formats.look(self.files[number], self.keys)
+        return found.without(*self.without) if self.without else found
 
     @cached_property
     def total(self) -> int:

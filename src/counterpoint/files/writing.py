@@ -78,14 +78,15 @@ class Writer:
     def _write(self, chunk: Recording) -> None:
         with named(self._name):
             if self._put is None:
-                self._put = self._stack.enter_context(self._sink(self._target, chunk, self._final_head))
+                like = chunk.copy()  # a sink keeps it, and would keep all that it is a part of
+                self._put = self._stack.enter_context(self._sink(self._target, like, self._final_head))
             self._put(chunk)
         if isinstance(self._target, Output):
             self._target.require_written()
 
 
 @contextmanager
-def behind(append: Callable[[Recording], object], most: int = 2) -> Iterator[Callable[[Recording], object]]:
+def behind(append: Callable[[Recording], object], most: int = 4) -> Iterator[Callable[[Recording], object]]:
     """Give a function that appends in a thread of its own, so that encoding and the next rows share the time.
 
     Where only one thread is allowed (``NUMBA_NUM_THREADS=1``), it appends at once.

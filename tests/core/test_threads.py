@@ -1,0 +1,28 @@
+"""Sharing loops among threads, and calling functions ahead of time."""
+
+from threading import Event, current_thread
+
+import pytest
+
+from counterpoint.core import threads
+
+
+def test_what_is_called_ahead_runs_in_another_thread(monkeypatch):
+    monkeypatch.setattr(threads, "THREADS", 2)
+    called, where = Event(), []
+
+    def function(name):
+        where.append((name, current_thread()))
+        called.set()
+
+    threads.ahead(function, "loop")
+    assert called.wait(timeout=60)
+    [(name, thread)] = where
+    assert name == "loop"
+    assert thread is not current_thread()
+
+
+def test_with_one_thread_nothing_is_called_ahead(monkeypatch):
+    monkeypatch.setattr(threads, "THREADS", 1)
+    monkeypatch.setattr(threads, "_threads", lambda: pytest.fail("there is no other thread"))
+    threads.ahead(pytest.fail, "it would hold up the caller")
