@@ -125,8 +125,8 @@ class Fallen:
         off = np.zeros((len(state), n), np.bool_)
         for name, columns in self.positions.items():
             place = state[:, list(columns)]
-            gone = ((place < self.low) | (place > self.high)).any(axis=1)
-            off[:, self.factors.nodes(name)[:n]] = gone[:, None]
+            gone = ((place < self.low) | (place > self.high)).any(axis=1, keepdims=True)
+            off[:, self.factors.nodes(name)[:n]] = gone
         off[:, self.factors.nodes(self.robot)[:n]] = off.any(axis=1, keepdims=True)
         mask = Constant.identity(self.factors)(state, action).copy()
         mask[:, :n] |= off[:, :, None] & off[:, None, :]
