@@ -12,6 +12,7 @@ import pytest
 
 from counterpoint import files
 from counterpoint.description import read_description
+from tests.campaigns.conftest import TIMES
 from tests.campaigns.nursery import Nursery
 from tests.command_line.sprites import prepare
 
@@ -190,8 +191,8 @@ def test_a_few(verb, mode, folder, nursery, tell):
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("mode", MODES)
 def test_many(verb, mode, folder, nursery, tell):
-    count = MODES[mode] // 3 if verb in DRAWING else MODES[mode]
-    disturbed(verb, mode, count, Command(verb, folder, nursery), tell)
+    count = MODES[mode] * TIMES / (3 if verb in DRAWING else 1)
+    disturbed(verb, mode, max(1, int(count)), Command(verb, folder, nursery), tell)
 
 
 def pairs(verb, count, command, tell):
@@ -219,4 +220,4 @@ def test_a_few_pairs(folder, nursery, tell):
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", VERBS)
 def test_many_pairs(verb, folder, nursery, tell):
-    pairs(verb, PAIRS, Command(verb, folder, nursery), tell)
+    pairs(verb, max(1, int(PAIRS * TIMES)), Command(verb, folder, nursery), tell)

@@ -87,6 +87,17 @@ class TestOutput:
         assert len(files.read(path)) == 3
         assert [entry.name for entry in tmp_path.iterdir()] == ["data.parquet"]
 
+    @pytest.mark.parametrize("kind", ["parquet", "minari"])
+    def test_contents_and_names_are_on_the_disk(self, kind, tmp_path, rng, monkeypatch):
+        """The machine may lose power as soon as the command has ended."""
+        synced, sync = set(), os.fsync
+        monkeypatch.setattr(os, "fsync", lambda handle: (synced.add(os.fstat(handle).st_ino), sync(handle)))
+        put(tmp_path, kind, make_recording(rng, (3,)))
+        written = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "namespace_metadata.json"]
+        assert written
+        assert {path.stat().st_ino for path in written} <= synced
+        assert {path.parent.stat().st_ino for path in written} <= synced
+
     @pytest.mark.parametrize(
         ("code", "why"),
         [(errno.EACCES, "may not be written to"), (errno.EROFS, "is read-only"), (errno.ENOSPC, "the disk is full")],

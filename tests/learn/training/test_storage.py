@@ -12,6 +12,7 @@ from safetensors.torch import save_file
 from counterpoint import Factorization, Position
 from counterpoint.files import FileProblem
 from counterpoint.learn import SandyMixture, SandyTransformer, load
+from tests.files.examples import current_umask
 from tests.learn.examples import Linear, make_data
 
 FACTORS = Factorization.blocks(
@@ -134,12 +135,6 @@ def test_the_same_training_gives_the_same_bytes(data, tmp_path):
         found.save(tmp_path / name)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
     assert os.stat(tmp_path / "one").st_mode & 0o077 == 0o066 & ~current_umask()
-
-
-def current_umask():
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def test_files_of_others_are_refused(fitted, tmp_path):
