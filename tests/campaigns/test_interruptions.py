@@ -80,9 +80,9 @@ class Command:
         self.steps, self.content = done["steps"], self.there()
         assert self.content
 
-    def job(self, mode, stop=None, *, force=True):
+    def job(self, mode, stop=None, *, force=True, waits=False):
         words = [*VERBS[self.verb], *(("--force",) if force else ())]
-        return {"folder": str(self.folder), "words": words, "mode": mode, "stop": stop}
+        return {"folder": str(self.folder), "words": words, "mode": mode, "stop": stop, "waits": waits}
 
     def run(self, mode, stop=None):
         return self.nursery.run(self.job(mode, stop))[0]
@@ -196,15 +196,19 @@ def test_many(verb, mode, folder, nursery, tell):
 
 
 def pairs(verb, count, command, tell):
-    """Two processes on one output: the second starts when the first is at some step. One of them makes it, whole."""
+    """Two processes on one output: the second starts when the first is at some step. One of them makes it, whole.
+
+    Every other two the first waits there, so that all of the second happens in the middle of the first.
+    """
     bad = []
     for number in range(count):
-        force = bool(number % 2) and verb not in FOLDERS
+        force, waits = bool(number % 2) and verb not in FOLDERS, number % 4 < 2
         command.reset()
         for name in command.content if not force else ():
             (command.folder / name).unlink(missing_ok=True)
-        stop = int(np.linspace(1, command.steps, count)[number])
-        both = command.nursery.run(command.job("count", stop, force=force), command.job("count", force=force))
+        stop = int(np.linspace(1, command.steps, count + 2)[number + 1])
+        first = command.job("count", stop, force=force, waits=waits)
+        both = command.nursery.run(first, command.job("count", force=force))
         try:
             command.check_both((verb, stop, both), both, force=force)
         except AssertionError as error:

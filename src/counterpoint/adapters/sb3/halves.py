@@ -2,6 +2,7 @@
 
 import os
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 from stable_baselines3.common.buffers import ReplayBuffer
@@ -55,6 +56,9 @@ class TwoHalves(ReplayBuffer):
         """Go on behind the rows that were loaded."""
         self.pos, self.full = places[0], filled == self.buffer_size
 
+    def _require(self, stored: Mapping[str, Array], room: int) -> None:
+        """Raise if arrays that were read for the real half, of so many rows, are not right."""
+
     def _stored(self) -> dict[str, Array]:
         return self._real() if self.noise is None else {**self._real(), "noise": self.noise}
 
@@ -81,6 +85,6 @@ class TwoHalves(ReplayBuffer):
             FileProblem: if the file is damaged or another buffer's; this one stays as it was.
         """
         rows = self.counterfactual.emptied()
-        filled, places = storage.load(path, self._stored(), rows, count=len(self._places()))
+        filled, places = storage.load(path, self._stored(), rows, self._require, count=len(self._places()))
         self._continue(filled, places)
         self.counterfactual = rows
