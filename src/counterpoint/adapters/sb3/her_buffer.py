@@ -24,7 +24,7 @@ from counterpoint.core.arrays import Array, Floats, Ints
 from counterpoint.core.augment import Augmenter
 from counterpoint.core.transitions import Transitions
 from counterpoint.goals import ACHIEVED, DESIRED, OBSERVATION
-from counterpoint.replay import Mixing, Rollouts
+from counterpoint.replay import CounterfactualRows, Mixing, Rollouts
 from counterpoint.replay.rows import MakesRows
 
 ROWS = ("actions", "rewards", "dones", "timeouts", "ep_start", "ep_length")
@@ -140,8 +140,13 @@ class CodaHerReplayBuffer(TwoHalves, HerReplayBuffer):
         super()._continue(filled, places)
         self.ep_length[filled:], self._current_ep_start[:] = 0, places[1:]
 
-    def _require(self, stored: Mapping[str, Array], room: int) -> None:
+    def _require(self, rows: CounterfactualRows, stored: Mapping[str, Array], room: int) -> None:
         storage.require_episodes(stored, room)
+        at = np.nonzero(stored["ep_length"])
+        if len(rows.ring) and len(at[0]):  # counterfactuals are made only if it is known what rows achieve
+            seen, recorded = (stored[f"next_{key}"][at] for key in (OBSERVATION, ACHIEVED))
+            found = self.achieved or goal_doors.achieved_columns(seen[:LOOKED_AT], recorded[:LOOKED_AT])
+            goal_doors.require_achieved(found, seen, recorded)
 
     def _sources(self, which: Ints | slice) -> Transitions:
         """Return some rows of finished episodes, after a look at what they achieve."""
