@@ -91,7 +91,8 @@ class Command:
         """All files but the inputs, with their bytes."""
         found = {str(path.relative_to(self.folder)): path for path in self.folder.rglob("*") if path.is_file()}
         known = getattr(self, "inputs", ())
-        return {name: path.read_bytes() for name, path in found.items() if name not in known and "__py" not in name}
+        there = {name: path.read_bytes() for name, path in found.items() if name not in known and "__py" not in name}
+        return {name: raw.replace(b" --force", b"") for name, raw in there.items()}  # a page shows its command
 
     def hidden(self):
         """Unfinished files and folders, by name."""

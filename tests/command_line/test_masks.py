@@ -93,6 +93,19 @@ class TestMasks:
         )
         assert (code, "it exists" in err or "constant" in err) == (2, True)
 
+    def test_a_mask_that_appears_while_another_is_fitted_is_kept(self, data, folder, capsys, monkeypatch):
+        fit = learn.SandyMixture.fit
+
+        def fitted(*given, **settings):
+            (folder / "mask.safetensors").write_text("mine")
+            return fit(*given, **settings)
+
+        monkeypatch.setattr(learn.SandyMixture, "fit", fitted)
+        words = ("--out", "mask.safetensors", "--estimator", "SandyMixture", "--setting", "epochs=1")
+        code, _, err = run(capsys, "fit-mask", "data.parquet", "robot.toml", *words)
+        assert (code, (folder / "mask.safetensors").read_text()) == (2, "mine")
+        assert "mask.safetensors: it exists" in err
+
     def test_a_full_disk_keeps_the_old_mask(self, mask, capsys, monkeypatch):
         """PyTorch asks Python for a place for temporary files, which says neither whose nor why there is none."""
         before = mask.read_bytes()

@@ -146,6 +146,23 @@ class TestOutput:
             write()
         assert (tmp_path / "a.npz").read_text() == "mine"
 
+    @pytest.mark.parametrize("name", ["minari:robot/data-v0", "lerobot:out"])
+    def test_a_folder_that_appears_meanwhile_is_kept(self, name, tmp_path, rng, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+        theirs = tmp_path / name.partition(":")[2] / "theirs"
+
+        def write():
+            with files.writer(name) as out:
+                out.append(make_recording(rng))
+                theirs.parent.mkdir(parents=True)
+                theirs.write_text("mine")
+
+        with pytest.raises(files.FileProblem, match="it exists, and a folder of data is never replaced"):
+            write()
+        assert [path.name for path in theirs.parent.iterdir()] == ["theirs"]
+        assert not list(tmp_path.rglob(".*"))
+
     @pytest.mark.parametrize("kind", ["parquet", "d4rl", "robomimic"])
     def test_killed_in_the_middle_it_leaves_the_old_output(self, kind, tmp_path, rng):
         path = put(tmp_path, kind, make_recording(rng, (3,)))
