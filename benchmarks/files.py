@@ -31,7 +31,7 @@ COMMAND = """
 import sys, time
 from benchmarks.measure import peak_bytes
 from counterpoint.command_line import main
-code = main(sys.argv[1:])
+code = main()
 print(time.process_time(), peak_bytes())
 sys.exit(code)
 """

@@ -43,10 +43,21 @@ class TestAll:
         assert done.stdout.strip() == "0.1.0"
 
     def test_only_verbs_that_need_them_load_heavy_libraries(self):
-        heavy = {"torch", "matplotlib", "pyarrow", "h5py"}
-        code = f"import sys, counterpoint.command_line; print({heavy} & set(sys.modules))"
+        heavy = {"torch", "matplotlib", "pyarrow", "h5py", "counterpoint.command_line.proposal"}
+        code = f"""
+import sys
+from counterpoint.command_line import parser
+assert parser("augment").parse_args("augment a b --ratio 1 --out c".split()).verb == "augment"
+print({heavy} & set(sys.modules))
+"""
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == "set()"
+
+    def test_a_verb_that_is_none_is_answered_with_all_of_them(self, capsys):
+        with pytest.raises(SystemExit):
+            main(["augmnt", "data.parquet"])
+        error = capsys.readouterr().err
+        assert all(repr(verb) in error for verb in VERBS)
 
     def test_what_is_no_verb_is_bad_input(self, capsys):
         with pytest.raises(SystemExit) as stopped:

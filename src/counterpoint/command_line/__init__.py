@@ -6,6 +6,7 @@ terminal, otherwise one line for each stage.
 """
 
 import argparse
+import gc
 import os
 import shlex
 import sys
@@ -20,10 +21,11 @@ from counterpoint.command_line.wording import described
 VERBS = ("inspect", "augment", "report", "audit", "fit-mask", "score-mask", "convert", "demo")
 EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError)  # what the library explains in words
 PACKAGE = str(Path(__file__).parents[1])
+COLLECT = (10_000, 20, 50)  # look for garbage seldom: nearly all that a command loads stays until its end
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line."""
+def parser(only: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of the whole command line, or of one verb: the others are then not loaded, only named."""
     whole = argparse.ArgumentParser(
         prog="counterpoint",
         description="Counterfactual data augmentation of reinforcement-learning data through local causal models.",
@@ -32,6 +34,9 @@ def parser() -> argparse.ArgumentParser:
     whole.add_argument("--version", action="version", version=metadata.version("counterpoint-rl"))
     verbs = whole.add_subparsers(metavar="VERB", required=True)
     for name in VERBS:
+        if only in VERBS and name != only:
+            verbs.add_parser(name)
+            continue
         module = import_module(f"counterpoint.command_line.{name.replace('-', '_')}")
         about, _, rest = (module.__doc__ or "").partition("\n")
         verb = verbs.add_parser(
@@ -49,6 +54,8 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb and return its exit code; without ``arguments``, those that the process was started with."""
     given, watch = argparse.Namespace(verb="", go_on=None), Watch()
+    if arguments is None:
+        gc.set_threshold(*COLLECT)
     try:
         watch.begin()
         code = _explained_run(arguments, given)
@@ -64,12 +71,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         if arguments is not None:
             watch.restore()
+        else:
+            gc.freeze()  # the process ends, which need not look through all of this once more
 
 
 def _explained_run(arguments: Sequence[str] | None, given: argparse.Namespace) -> int:
     """Run a verb; what the library explains becomes one line."""
-    parser().parse_args(arguments, given)
-    given.command = shlex.join(["counterpoint", *(sys.argv[1:] if arguments is None else arguments)])
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    parser(words[0] if words else None).parse_args(words, given)
+    given.command = shlex.join(["counterpoint", *words])
     try:
         code = int(given.run(given))
         sys.stdout.flush()
