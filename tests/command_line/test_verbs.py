@@ -53,6 +53,21 @@ print({heavy} & set(sys.modules))
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == "set()"
 
+    def test_only_a_process_of_its_own_is_set_up_for_it(self, data, folder):
+        """A program that calls `main` with arguments keeps its settings."""
+        code = """
+import gc, sys
+from counterpoint.command_line import main
+settings = lambda: (gc.get_threshold(), sys.getswitchinterval(), gc.get_freeze_count())
+before = settings()
+assert main(["inspect", "data.parquet"]) == 0 and settings() == before
+sys.argv[1:] = ["inspect", "data.parquet"]
+assert main() == 0
+print([one != other for one, other in zip(settings(), before)])
+"""
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=folder)
+        assert done.stdout.splitlines()[-1] == "[True, True, True]"
+
     def test_a_verb_that_is_none_is_answered_with_all_of_them(self, capsys):
         with pytest.raises(SystemExit):
             main(["augmnt", "data.parquet"])

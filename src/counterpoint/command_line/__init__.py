@@ -6,7 +6,6 @@ terminal, otherwise one line for each stage.
 """
 
 import argparse
-import gc
 import os
 import shlex
 import sys
@@ -15,13 +14,13 @@ from collections.abc import Sequence
 from importlib import import_module, metadata
 from pathlib import Path
 
+from counterpoint.command_line import process
 from counterpoint.command_line.stopping import Stopped, Watch
 from counterpoint.command_line.wording import described
 
 VERBS = ("inspect", "augment", "report", "audit", "fit-mask", "score-mask", "convert", "demo")
 EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError)  # what the library explains in words
 PACKAGE = str(Path(__file__).parents[1])
-COLLECT = (10_000, 20, 50)  # look for garbage seldom: nearly all that a command loads stays until its end
 
 
 def parser(only: str | None = None) -> argparse.ArgumentParser:
@@ -55,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb and return its exit code; without ``arguments``, those that the process was started with."""
     given, watch = argparse.Namespace(verb="", go_on=None), Watch()
     if arguments is None:
-        gc.set_threshold(*COLLECT)
+        process.begin()
     try:
         watch.begin()
         code = _explained_run(arguments, given)
@@ -72,11 +71,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if arguments is not None:
             watch.restore()
         else:
-            gc.freeze()  # the process ends, which need not look through all of this once more
+            process.end()
 
 
 def _explained_run(arguments: Sequence[str] | None, given: argparse.Namespace) -> int:
     """Run a verb; what the library explains becomes one line."""
+    given.own_process = arguments is None
     words = sys.argv[1:] if arguments is None else list(arguments)
     parser(words[0] if words else None).parse_args(words, given)
     given.command = shlex.join(["counterpoint", *words])
