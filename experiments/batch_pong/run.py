@@ -62,8 +62,8 @@ _TINY = Config(
 # steps that fall to zero, targets that follow faster, and columns in standard deviations.
 _SHORT = Config(
     source=Source(rewards="world", diffusion=Diffusion(steps=30_000, sampling_steps=18)),
-    updates=12_000, batch_size=256, policy_delay=2, learning_rate=3e-3, falling=True, target_rate=0.04,
-    standardise=True, evaluate_every=100, games=25,
+    updates=40_000, batch_size=256, policy_delay=2, learning_rate=3e-3, falling=True, target_rate=0.04,
+    standardise=True, evaluate_every=200, games=25,
 )  # fmt: skip
 # Arms, sizes, seeds, settings.
 PRESETS: dict[str, tuple[tuple[str, ...], tuple[int, ...], tuple[int, ...], Config]] = {

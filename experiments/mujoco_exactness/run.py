@@ -16,7 +16,7 @@ from counterpoint.checks import audit
 from counterpoint.core.arrays import Ints
 from counterpoint.learn import ResidualAttribution, calibrate
 from counterpoint.masks import Constant, Proximity, Threshold, Union
-from counterpoint.worlds.fetch import NEAR, REACH, TABLE, Fallen
+from counterpoint.worlds.fetch import NEAR, PUSH, REACH, SLIDE2, Fallen
 from experiments import rows
 from experiments.exactness import no_reward
 
@@ -28,7 +28,7 @@ ENVIRONMENTS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 ROBOT = "robot0:base_link"
 MASKS = ("islands", "islands, not strict", "near", "near or fallen", "reach or fallen", "identity", "learned")
-SEEDS = (1,)  # rules were looked for on seed 0
+SEEDS = (2,)  # rules were looked for on seed 0, and found wanting on seed 1
 ENOUGH = 2_000  # rows to find a threshold with
 PLACES = {  # columns of positions, where the 10 cm rule makes sense
     "FetchPush": {ROBOT: (0, 1, 2), "object0": (10, 11, 12)},
@@ -109,9 +109,9 @@ def masks(config: Config, env: Any, data: Transitions) -> dict[str, Callable[[],
     }
     if places is not None:
         near = Proximity(factors, places, NEAR, attached=(ROBOT,))
-        heights = {name: columns[2] for name, columns in places.items() if name != ROBOT}
         made["near"] = lambda: (near, {})
-        fallen = Fallen(factors, ROBOT, heights)
+        things = {name: columns for name, columns in places.items() if name != ROBOT}
+        fallen = Fallen(factors, ROBOT, things, *on_table(config))
         made["near or fallen"] = lambda: (Union(near, fallen), {})
         reach = Proximity(factors, places, REACH, attached=(ROBOT,))
         made["reach or fallen"] = lambda: (Union(reach, fallen), {})
@@ -187,12 +187,18 @@ def judged(
     }
 
 
+def on_table(config: Config) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
+    """Return the least and the greatest position of an object that is on the table, and between its rails."""
+    task = SLIDE2 if config.environment == "Slide2" else PUSH
+    return task.low, task.high
+
+
 def fallen(config: Config, data: Transitions, made: Counterfactuals, wrong: Ints) -> int | None:
-    """Count the wrong ones where something lies below the table in the counterfactual or in one of its parents."""
-    places = PLACES.get(config.environment, {})
-    heights = [columns[2] for name, columns in places.items() if name != ROBOT]
-    if not heights:
+    """Count the wrong ones where something is off the table in the counterfactual or in one of its parents."""
+    things = [columns for name, columns in PLACES.get(config.environment, {}).items() if name != ROBOT]
+    if not things:
         return None
+    low, high = on_table(config)
     rows = (made.transitions[wrong], data[made.base[wrong]], data[made.donor[wrong]])
-    states = [state for each in rows for state in (each.state, each.next_state)]
-    return int(np.logical_or.reduce([(state[:, heights] < TABLE).any(axis=1) for state in states]).sum())
+    places = [state[:, list(columns)] for each in rows for state in (each.state, each.next_state) for columns in things]
+    return int(np.logical_or.reduce([((at < low) | (at > high)).any(axis=1) for at in places]).sum())

@@ -37,4 +37,4 @@ def test_the_smoke_preset_runs_and_is_reported(tmp_path):
     page = tmp_path / "mujoco.md"
     page.write_text(f"{pages.BEGIN}\n{pages.END}\n")
     report.write(folder, tmp_path)
-    assert "| FetchPush | 1 | islands | 30 |" in page.read_text()
+    assert f"| FetchPush | {config.seed} | islands | 30 |" in page.read_text()

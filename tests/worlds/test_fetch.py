@@ -1,13 +1,16 @@
 """FetchPush without entangled columns, and Slide2: columns, goals, rewards, masks, pictures."""
 
 import pickle
+import subprocess
+import sys
 
 import gymnasium
 import numpy as np
 import pytest
 
 from counterpoint.worlds import fetch
-from counterpoint.worlds.fetch import PUSH, SLIDE2, Fallen
+from counterpoint.worlds.fetch import PUSH, SLIDE2
+from counterpoint.worlds.fetch.slide_scene import RAILS
 from counterpoint.worlds.fetch.tasks import sparse_reward
 
 TASKS = {"counterpoint/FetchPushDisentangled-v0": PUSH, "counterpoint/Slide2-v0": SLIDE2}
@@ -28,6 +31,12 @@ def played(env, steps, seed=0):
     shown = [env.reset(seed=seed)[0]]
     shown += [env.step(env.action_space.sample())[0] for _ in range(steps)]
     return {key: np.array([each[key] for each in shown]) for key in shown[0]}
+
+
+def test_importing_the_worlds_prints_nothing():
+    code = [sys.executable, "-c", "import counterpoint.worlds.fetch"]
+    found = subprocess.run(code, capture_output=True, text=True, check=True)
+    assert found.stdout + found.stderr == ""
 
 
 def test_states_are_covered_by_the_factors(world):
@@ -138,8 +147,26 @@ def test_the_careful_mask_ties_what_has_fallen_to_the_robot():
     assert mask[1, 0, 1]
     assert mask[1, 1, 0]
     assert not mask[1, 2, :2].any()
-    both = Fallen(SLIDE2.factors, "gripper", {"puck0": 12, "puck1": 24})(np.zeros((1, 40)), np.zeros((1, 4)))
+    both = SLIDE2.near_or_fallen(radius=0.01)(np.zeros((1, 40)), np.zeros((1, 4)))
     assert both[0, :3, :3].all()
+
+
+def test_the_careful_mask_ties_what_has_left_the_rails_to_the_robot():
+    """A puck that was pressed over the rails slides on at the same height, and into the robot's torso."""
+    sides = [
+        np.add(*RAILS["rail0"])[0],
+        np.add(*RAILS["rail2"])[1],
+        *(np.subtract(*RAILS[f"rail{k}"])[k // 2] for k in (1, 3)),
+    ]
+    assert np.allclose([*SLIDE2.low[:2], *SLIDE2.high[:2]], sides)
+    state = np.zeros((3, 40))
+    state[:, :3], state[:, 10:13], state[:, 22:25] = (1.3, 0.75, 0.42), (1.0, 0.9, 0.443), (1.0, 0.6, 0.443)
+    state[1, 10] = 0.65
+    state[2, 23] = 1.1
+    mask, near = (make()(state, np.zeros((3, 4))) for make in (SLIDE2.near_or_fallen, SLIDE2.near))
+    assert np.array_equal(mask[0], near[0])
+    assert [tuple(each[0, 1:3]) for each in mask] == [(False, False), (True, False), (False, True)]
+    assert np.array_equal(mask[:, :3, :3], mask[:, :3, :3].transpose(0, 2, 1))
 
 
 def test_without_opengl_the_scene_is_drawn_from_above(world):

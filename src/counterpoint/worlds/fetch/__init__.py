@@ -14,10 +14,15 @@ Example:
     ((1, 40), (1, 5, 4))
 """
 
+from contextlib import redirect_stderr
+from io import StringIO
+
 try:
     import gymnasium
-    import gymnasium_robotics
     import mujoco  # noqa: F401
+
+    with redirect_stderr(StringIO()):  # a notice about Adroit's hands, which are none of ours
+        import gymnasium_robotics
 except ImportError as error:
     raise ImportError("The Fetch worlds need MuJoCo: pip install counterpoint-rl[mujoco]") from error
 
