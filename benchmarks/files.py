@@ -3,8 +3,8 @@
 ``counterpoint augment`` runs as a user would run it, and all of it is counted: the start of Python, reading, masks,
 rewards, provenance, writing, the final sync to the disk. PyArrow reads the same input and writes the same output with
 the same options, also in a fresh process, whose start is counted too; and once more with its own defaults, which are
-slower. All take turns, and the disk gets time to write what one leaves before the next begins: PyArrow does not wait for
-it, the command does. CPU seconds, of all threads, depend less on what else is running.
+slower. All take turns, and the disk gets time to write what one leaves before the next begins: PyArrow does not wait
+for it, the command does. CPU seconds, of all threads, depend less on what else is running.
 """
 
 import os
