@@ -42,9 +42,7 @@ class Config:
 PRESETS = {
     "smoke": [Config("FetchPush", rows=2_000, fitted=300, epochs=1, counterfactuals=30)],
     "laptop": [Config(name) for name in mujoco.ENVIRONMENTS],
-    "strangers": [
-        Config(name, rows=6_000, fitted=4_000, counterfactuals=500) for name in ("FetchPush", "FetchPickAndPlace")
-    ],
+    "strangers": [Config(name, rows=4_000, fitted=2_000, counterfactuals=300) for name in mujoco.ENVIRONMENTS],
 }
 
 

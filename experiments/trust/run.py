@@ -42,13 +42,14 @@ class Config:
 
 def _preset(seeds: range, some: range, fitted: int, **sizes: Any) -> list[Config]:
     """Return runs of all worlds, and runs of learned masks in some of them."""
-    return [Config(seed, **sizes) for seed in seeds] + [Config(seed, fitted=fitted, **sizes) for seed in some]
+    both = [Config(seed, **sizes) for seed in seeds] + [Config(seed, fitted=fitted, **sizes) for seed in some]
+    return sorted(both, key=lambda config: config.seed)
 
 
 PRESETS = {
     "smoke": _preset(range(1000, 1001), range(1000, 1001), 1_000, rows=3_000, fresh=1_500, pairs=500, epochs=2),
-    "laptop": _preset(range(2000, 2060), range(2000, 2060), 40_000),
-    "strangers": _preset(range(2000, 2060), range(2000, 2060, 10), 8_000, rows=8_000, fresh=4_000, pairs=2_000),
+    "laptop": _preset(range(3000, 3060), range(3000, 3060), 40_000),
+    "strangers": _preset(range(3000, 3060), range(3005, 3060, 10), 8_000, rows=8_000, fresh=4_000, pairs=2_000),
 }
 
 

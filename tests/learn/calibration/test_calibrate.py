@@ -1,10 +1,14 @@
 """Calibration without labels: its parts by their relations, the whole against a simulator."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from counterpoint import Factorization, Transitions
 from counterpoint.learn import Calibration, calibrate
+from counterpoint.learn.calibration.calibrate import gather, judge
+from counterpoint.learn.calibration.judging import Asked
 from counterpoint.masks import Constant, Threshold
 from counterpoint.metrics import swap_quality
 from counterpoint.worlds import Sprites, Zoo, collect
@@ -127,6 +131,16 @@ def test_scores_that_see_the_outcome_are_calibrated_too(data):
     mask = Threshold(Looking(), found.tau)
     truth = swap_quality(mask, WORLD.mask, fresh, WORLD.factors, step=WORLD.step, rng=rng, pairs=5000)
     assert not found.fine or truth.confirmed > 1 - 2.5 * found.target
+
+
+def test_a_witness_that_sees_little_of_what_the_mask_sees_is_believed_less(data):
+    """What it does not find by itself where the mask is right, it would not find where the mask is wrong."""
+    witness, support = gather(data, WORLD.factors, rng=np.random.default_rng(1))
+    blind = replace(witness, loud=np.zeros_like(witness.loud))
+    asked = Asked(WORLD.mask, WORLD.factors)
+    seeing, unsure = (judge(asked, each, support, rng=np.random.default_rng(2)) for each in (witness, blind))
+    assert seeing.wrong.high < unsure.wrong.high
+    assert not unsure.fine
 
 
 @pytest.fixture(scope="module")

@@ -52,6 +52,20 @@ def test_without_its_residual_a_factor_does_what_it_would_do_anyway(rng):
     assert np.array_equal(alone.hidden(data, np.zeros((2000, 1), bool)).next_state, after)
 
 
+def test_a_wall_is_a_law_of_its_own(rng):
+    """A body that comes back from a wall did so by itself, although it is no straight law."""
+    factors = Factorization.blocks(state={"body": 2})
+    place, speed = rng.random(4000), rng.uniform(-0.1, 0.1, 4000)
+    ahead = place + speed
+    walled = (ahead < 0) | (ahead > 1)
+    after = np.stack([np.clip(ahead, 0, 1), np.where(walled, -speed, speed)], axis=1)
+    data = transitions(np.stack([place, speed], axis=1), np.zeros((4000, 0)), after)
+    alone = OwnCourses.fit(data, factors, rng)
+    surprised = (np.abs(alone.residuals(data)[0]) > SURPRISING).any(axis=1)
+    assert surprised[walled].mean() < 0.3
+    assert surprised[~walled].mean() < 0.01
+
+
 def heard(kind, seed, rows=8000):
     world = Zoo(seed, kinds=(kind,))
     data = collect(world, world.policy, rows, np.random.default_rng(seed), environments=256)

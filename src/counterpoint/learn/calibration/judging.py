@@ -18,6 +18,7 @@ from counterpoint.learn.calibration.counting import Finding
 from counterpoint.learn.calibration.witness import Witness
 from counterpoint.masks import Supported
 
+_FEWEST_PLANTED = 10  # influences that the mask sees, by which the witness is tried
 _FEWEST = 4  # judged rows that a region must have, or nobody knows what happens there
 
 
@@ -83,9 +84,12 @@ class Hearing:
 
     wrong: Floats  # (R,) chance of each
     unknown: Bools  # (R,) whether nobody can know
+    rejected: Bools  # (R,) whether masks.Supported would reject it
+    lawless: Bools  # (R,) whether a factor without an edge to it comes from a row in which none of its laws holds
     error: float  # standard error of what was counted, for each proposal
     unexplained: float  # surprises of the parents that neither the witness nor the mask explains, for each proposal
     usual: float  # how many of these are usual, for each proposal
+    sight: float  # share of the influences that the mask sees, and that surprise, which the witness sees too
     gaps: Bools  # (R, N, n) pairs across the cut that nobody knows
 
 
@@ -129,10 +133,13 @@ class Trial:
         right = np.where(cross, (1.0 - self._shown(swaps, findings)) * (1.0 - hidden), 1.0).prod(axis=(1, 2))
         wrong = np.where((cross & witness.alone.always).any(axis=(1, 2)), 1.0, 1.0 - right)
         thin = witness.spread([1.0 * (each.rows < _FEWEST) for each in findings], where) > 0
-        gaps = cross & (self.support.unknown(swaps.proposal.state, swaps.proposal.action) | thin)
-        gaps &= ~witness.alone.still & ~np.append(witness.alone.still, np.zeros(factors.m, np.bool_))[:, None]
+        lively = ~witness.alone.still & ~np.append(witness.alone.still, np.zeros(factors.m, np.bool_))[:, None]
+        gaps = cross & lively & self.support.unknown(swaps.proposal.state, swaps.proposal.action)
+        rejected = gaps.any(axis=(1, 2))
+        gaps |= cross & lively & thin
         error, (odd, usual) = self._error(findings, swaps, where, cross), self._unexplained(swaps, tau)
-        return Hearing(wrong, gaps.any(axis=(1, 2)), error, odd, usual, gaps)
+        lawless, sight = self._lawless(swaps, tau), self._sight(tau)
+        return Hearing(wrong, gaps.any(axis=(1, 2)), rejected, lawless, error, odd, usual, sight, gaps)
 
     def _shown(self, swaps: Swaps, findings: list[Finding]) -> Floats:
         """Return the chance that a source across the cut moved a target in the row it comes from, (R, N, n).
@@ -166,6 +173,25 @@ class Trial:
         origin = swaps.origin[:, :n]
         odd, asked = (np.take_along_axis(each, origin, axis=0) for each in (calm & witness.puzzled, calm))
         return float(odd.sum(axis=1).mean()), float((asked * witness.usual(edges)).sum(axis=1).mean())
+
+    def _sight(self, tau: float | Floats) -> float:
+        """Return how much of what the mask sees the witness sees too.
+
+        The witness knows nothing of the mask. Rows with a single edge, whose target is surprised, are influences that
+        it should find by itself. Where it does not, it would not find those that the mask misses either.
+        """
+        witness, edges = self.witness, self.asked.edges(self.answer, tau)
+        moved = witness.moved(edges)
+        alone = moved & (moved.sum(axis=1, keepdims=True) == 1) & witness.known[:, None]
+        shown = alone & witness.surprised[:, None]
+        planted = float(shown.sum() - (witness.usual(edges) * alone.sum(axis=(0, 1))).sum())
+        return min(1.0, float((shown & witness.loud).sum()) / planted) if planted >= _FEWEST_PLANTED else 1.0
+
+    def _lawless(self, swaps: Swaps, tau: float | Floats) -> Bools:
+        """Return the proposals with a factor that nobody can judge in the row it comes from, (R,)."""
+        witness, n = self.witness, self.asked.factors.n
+        rows = witness.lawless & ~witness.moved(self.asked.edges(self.answer, tau)).any(axis=1)
+        return np.asarray(np.take_along_axis(rows, swaps.origin[:, :n], axis=0).any(axis=1))
 
     def _error(self, findings: list[Finding], swaps: Swaps, where: list[list[Ints]], cross: Bools) -> float:
         """Return the standard error of the influences expected for a proposal and its parents."""

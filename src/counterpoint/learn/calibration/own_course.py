@@ -4,7 +4,7 @@ The law is fitted by least absolute deviations, so that rows with an interaction
 bend it; trees then learn what is not straight, such as a wall. It takes seconds, and needs no tuning.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,7 +17,8 @@ from counterpoint.masks.regions import Regions
 
 SURPRISING = 5.0  # a residual so many times the ordinary one is a surprise
 _FAILS = 0.6  # share of surprises in a region of a factor's own state from which on its law fails there
-_FEWEST_DOUBTS = 20
+_FEWEST_DOUBTS = 10  # rows of such a region
+_FEWEST_EACH = 3  # and for each number of a law that holds there alone
 FINEST = 5e-3  # smallest unit of a residual, in standard deviations of the change: no model is believed to be finer
 _ROUNDS = 12  # of reweighted least squares
 _TREES, _FEWEST, _DEEPEST, _RATE, _PRIOR = 12, 60, 4, 0.5, 20.0  # of the trees that correct the law
@@ -26,6 +27,16 @@ _MOST_PARENTS = 4
 _BETTER = 0.85  # a parent must reduce the residual to this share, or less
 _WELL = 0.02  # a residual of this share of the change's spread needs no further parents
 _CLIP = 4.0  # residuals beyond so many units do not bend the trees
+
+
+@dataclass(frozen=True, eq=False)
+class Exceptions:
+    """Where the law of a factor nearly always fails because of its own state, as at a wall, and what holds there."""
+
+    regions: Regions  # of where the factor is, and where its law would take it
+    own: Bools  # (K,) which have a law of their own
+    laws: Floats  # (K, I + 1, W)
+    fails: Bools  # (K,) which have none that holds
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +52,7 @@ class Course:
     spread: Floats  # (I,)
     law: Floats  # (I + 1, W)
     trees: tuple[tuple[Regions, Floats], ...]
+    exceptions: Exceptions | None = None
 
     @property
     def still(self) -> bool:
@@ -49,12 +61,37 @@ class Course:
 
     def residual(self, data: Transitions) -> Floats:
         """Return how far the change is off, in standard deviations of the change, (B, W)."""
-        given = self.given(data)
-        whole = np.concatenate([given, last_change(data, self.own)], axis=1) if self.lagged else given
-        left = self.change(data) - _design(whole, self.centre, self.spread) @ self.law
+        design, given, change = self.design(data), self.given(data), self.change(data)
+        left = change - design @ self.law
         for regions, value in self.trees:
             left = left - value[regions(given)]
+        if self.exceptions is not None:
+            where = self.exceptions.regions(self.ahead(data))
+            for k in np.unique(where[self.exceptions.own[where]]):
+                rows = where == k
+                left[rows] = change[rows] - design[rows] @ self.exceptions.laws[k]
         return left
+
+    def judged(self, data: Transitions) -> Bools:
+        """Return the rows in which its law has all that it needs, and does not fail nearly always, (B,)."""
+        return np.asarray(~self.fails(data) & follow(data) if self.lagged else ~self.fails(data))
+
+    def fails(self, data: Transitions) -> Bools:
+        """Return the rows in which its law nearly always fails for such a state of the factor itself, (B,)."""
+        if self.exceptions is None:
+            return np.zeros(len(data), np.bool_)
+        return self.exceptions.fails[self.exceptions.regions(self.ahead(data))]
+
+    def design(self, data: Transitions) -> Floats:
+        """Return what a straight law is a map of, (B, I + 1)."""
+        given = self.given(data)
+        whole = np.concatenate([given, last_change(data, self.own)], axis=1) if self.lagged else given
+        return _design(whole, self.centre, self.spread)
+
+    def ahead(self, data: Transitions) -> Floats:
+        """Return where the factor is, and where its straight law would take it, (B, I + W)."""
+        reached = data.state[:, list(self.own)] + self.scale * (self.design(data) @ self.law)
+        return np.concatenate([self.given(data), reached], axis=1)
 
     def given(self, data: Transitions) -> Floats:
         """Return the columns that its law follows from, (B, I)."""
@@ -74,9 +111,6 @@ class OwnCourses:
     factors: Factorization
     courses: tuple[Course, ...]
     units: tuple[Floats, ...]  # for each factor the ordinary residual of its columns, (W,)
-    doubts: tuple[
-        tuple[Regions, Array], ...
-    ]  # for each factor regions of its own state, and whether its law fails there
 
     @classmethod
     def fit(cls, data: Transitions, factors: Factorization, rng: np.random.Generator) -> "OwnCourses":
@@ -84,8 +118,12 @@ class OwnCourses:
         some = rng.permutation(len(data))[:_SOME]
         courses = tuple(_fitted(data, some, factors, node) for node in range(factors.n))
         units = tuple(np.maximum(np.median(np.abs(course.residual(data)), axis=0), FINEST) for course in courses)
-        doubts = tuple(_doubts(course, unit, data) for course, unit in zip(courses, units, strict=True))
-        return cls(factors, courses, units, doubts)
+        both = zip(courses, units, strict=True)
+        return cls(
+            factors,
+            tuple(course if course.still else _with_exceptions(course, unit, data) for course, unit in both),
+            units,
+        )
 
     @cached_property
     def always(self) -> Array:
@@ -104,17 +142,8 @@ class OwnCourses:
         return data.replace(next_state=after)
 
     def judged(self, data: Transitions) -> Array:
-        """Return which factors can be judged in which rows, (B, n).
-
-        Their laws must have all that they need, and must not fail nearly always for such a state of the factor
-        itself, as they may at a wall.
-        """
-        follows, judged = follow(data), np.ones((len(data), self.factors.n), np.bool_)
-        for node, (course, (regions, fails)) in enumerate(zip(self.courses, self.doubts, strict=True)):
-            judged[:, node] = ~fails[regions(course.given(data))]
-            if course.lagged:
-                judged[:, node] &= follows
-        return judged
+        """Return which factors can be judged in which rows, (B, n)."""
+        return np.stack([course.judged(data) for course in self.courses], axis=1)
 
     @cached_property
     def still(self) -> Array:
@@ -126,16 +155,29 @@ class OwnCourses:
         return [course.residual(data) / unit for course, unit in zip(self.courses, self.units, strict=True)]
 
 
-def _doubts(course: Course, unit: Floats, data: Transitions) -> tuple[Regions, Array]:
-    """Find regions of a factor's own state in which its law fails nearly always."""
-    odd = np.abs(course.residual(data) / unit).max(axis=1) > SURPRISING
-    if course.lagged:
-        odd &= follow(data)
-    given = course.given(data)
-    regions = Regions.grow(given, odd[:, None].astype(np.float64), fewest=_FEWEST_DOUBTS, deepest=8)
-    where = regions(given)
-    share = totals(where, odd[:, None], len(regions)) / np.maximum(totals(where, 1.0, len(regions)), 1.0)
-    return regions, share[:, 0] > _FAILS
+def _with_exceptions(course: Course, unit: Floats, data: Transitions) -> Course:
+    """Find regions of a factor's own state in which its law fails nearly always, and straight laws that hold there."""
+    ready = data[follow(data)] if course.lagged else data
+    left, ahead, design, change = (
+        course.residual(ready),
+        course.ahead(ready),
+        course.design(ready),
+        course.change(ready),
+    )
+    odd = np.abs(left / unit).max(axis=1) > SURPRISING
+    often = odd | (np.arange(len(odd)) % max(1, int((~odd).sum() / max(1, odd.sum()))) == 0)  # for finer cuts there
+    regions = Regions.grow(ahead[often], odd[often, None].astype(np.float64), fewest=_FEWEST_DOUBTS, deepest=8)
+    where, size = regions(ahead), len(regions)
+    rows, events = totals(where, 1.0, size)[:, 0], totals(where, odd[:, None], size)[:, 0]
+    fails = events > _FAILS * rows + np.sqrt(_FAILS * (1.0 - _FAILS) * rows)  # surely so
+    laws = np.zeros((size, *course.law.shape))
+    own = fails & (rows >= _FEWEST_EACH * design.shape[1])
+    for k in np.flatnonzero(own):
+        mine = where == k
+        laws[k] = _straight(design[mine], change[mine])
+        off = np.abs((change[mine] - design[mine] @ laws[k]) / unit).max(axis=1) > SURPRISING
+        own[k] = off.mean() <= _FAILS
+    return replace(course, exceptions=Exceptions(regions, own, laws, fails & ~own))
 
 
 def _fitted(data: Transitions, some: Ints, factors: Factorization, node: int) -> Course:

@@ -26,6 +26,7 @@ _FEWEST, _DEEPEST = 40, 10  # of the trees
 _GLUED = 3  # glued pairs for each real one
 _SHAPES = (1.6, 1.9, 2.32)  # 80% quantile of noise by its median, for uniform, normal and Laplace noise
 _LIMITS = (SURPRISING, 5.8, 13.3)  # what one in 10,000 exceeds of these, in medians
+_UNRULY = 0.15  # share of a factor's rows without a law from which on that is not about a wall or two
 _CALMEST = 0.3  # share of the rows that the usual rate of surprises is told from
 
 
@@ -53,7 +54,7 @@ class Witness:
     limits: tuple[Floats, ...]  # beyond which a residual is a surprise, (W,)
     testimonies: tuple[Testimony, ...]
     loud: Bools  # (T, N, n) pairs in a region with an influence
-    calmer: tuple[tuple[Ints, ...], ...]  # for each pair of each kind its regions, from the calmest, (K,)
+    calmest: Bools  # (T, n) where a target is in regions of a source in which it was least surprised in the other half
 
     @classmethod
     def fit(cls, learn: Transitions, judge: Transitions, factors: Factorization, rng: np.random.Generator) -> "Witness":
@@ -75,16 +76,22 @@ class Witness:
         known = alone.judged(judge)
         nothing = np.zeros((len(judge), factors.n + factors.m, factors.n), np.bool_)
         limits = tuple(np.full(each.shape[1], SURPRISING) for each in after)
-        first = cls(alone, pairs, judge, known, groups, tuple(after), limits, tuple(told), nothing, ())
+        first = cls(alone, pairs, judge, known, groups, tuple(after), limits, tuple(told), nothing, known)
         second = replace(first, loud=first._loud())
         third = replace(second, limits=second._limits())
         fourth = replace(third, loud=third._loud())
-        return replace(fourth, calmer=fourth._calmer(before, ready))
+        return replace(fourth, calmest=fourth._calmest(before, ready))
 
     @cached_property
     def surprised(self) -> Bools:
         """Which factors did what noise hardly ever does, (T, n)."""
         return self.known & _beyond(self.residuals, self.limits)
+
+    @cached_property
+    def lawless(self) -> Bools:
+        """Rows of factors that no law explains often, so that nobody sees whether another moves them, (T, n)."""
+        fails = np.stack([course.fails(self.judged) for course in self.alone.courses], axis=1)
+        return np.asarray(fails & (fails.mean(axis=0) > _UNRULY))
 
     @cached_property
     def puzzled(self) -> Bools:
@@ -111,18 +118,19 @@ class Witness:
             limits.append(np.maximum(SURPRISING, unit * np.interp(large / np.maximum(middle, 1e-9), _SHAPES, _LIMITS)))
         return tuple(limits)
 
-    def _calmer(self, before: list[Floats], ready: Bools) -> tuple[tuple[Ints, ...], ...]:
-        """Order the regions by how seldom their targets were surprised in the half that regions were found in."""
+    def _calmest(self, before: list[Floats], ready: Bools) -> Bools:
+        """Find rows in which targets are calm by what the other half says, each by the source that tells most."""
         odd = ready & _beyond(before, self._narrow)
-
-        def order(learnt: Ints, target: int, size: int) -> Ints:
-            rows, events = totals(learnt, 1.0, size)[:, 0], totals(learnt, 1.0 * odd[:, [target]], size)[:, 0]
-            return np.argsort((events + 0.1) / (rows + 10.0))
-
-        return tuple(
-            tuple(order(rows, j, len(each.regions)) for (_, j), rows in zip(each.kind.pairs, each.learnt, strict=True))
-            for each in self.testimonies
-        )
+        calmest, least = np.zeros(self.known.shape, np.bool_), np.full(self.known.shape[1], np.inf)
+        for each in self.testimonies:
+            for (_, j), learnt, where in zip(each.kind.pairs, each.learnt, each.where, strict=True):
+                rows, events = totals(learnt, np.stack([ready[:, j], odd[:, j]], axis=1), len(each.regions)).T
+                order = np.argsort((events + 0.1) / (rows + 10.0))
+                chosen = order[: 1 + int(np.searchsorted(np.cumsum(rows[order]), _CALMEST * rows.sum()))]
+                share = events[chosen].sum() / max(1.0, rows[chosen].sum())
+                if share < least[j]:
+                    least[j], calmest[:, j] = share, np.isin(where, chosen)
+        return calmest
 
     def usual(self, edges: Bools) -> Floats:
         """Return how often each factor is surprised where nothing influences it, (n,).
@@ -133,16 +141,8 @@ class Witness:
         Args:
             edges: (T, N, n) the mask's edges on the judged rows.
         """
-        calm = self.known & ~self.loud.any(axis=1) & ~self.moved(edges).any(axis=1)
-        usual = np.ones(self.alone.factors.n)
-        for each, orders in zip(self.testimonies, self.calmer, strict=True):
-            for (_, j), where, order in zip(each.kind.pairs, each.where, orders, strict=True):
-                weight = np.cumsum(np.bincount(where[calm[:, j]], minlength=len(order))[order])
-                calmest = np.zeros(len(order), np.bool_)
-                calmest[order[: 1 + int(np.searchsorted(weight, _CALMEST * weight[-1]))]] = True
-                chosen = calm[:, j] & calmest[where]
-                usual[j] = min(usual[j], self.puzzled[chosen, j].mean() if chosen.any() else 0.0)
-        return np.where(usual < 1.0, usual, 0.0)
+        calm = self.known & ~self.loud.any(axis=1) & ~self.moved(edges).any(axis=1) & self.calmest
+        return np.asarray((self.puzzled & calm).sum(axis=0) / np.maximum(calm.sum(axis=0), 1))
 
     def moved(self, edges: Bools) -> Bools:
         """Return the edges from others that are not there in every transition, (T, N, n)."""
