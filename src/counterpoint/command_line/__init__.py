@@ -90,8 +90,8 @@ def _explained_run(arguments: Sequence[str] | None, given: argparse.Namespace) -
     except EXPECTED as error:
         if isinstance(error, TypeError) and not _explained(error):
             raise
-        words = described(str(error)) if getattr(given, "description", None) else str(error)
-        print(f"counterpoint {given.verb}: {words}", file=sys.stderr)
+        message = described(str(error)) if getattr(given, "description", None) else str(error)
+        print(f"counterpoint {given.verb}: {message}", file=sys.stderr)
         return 2
     except SystemExit as error:
         traceback.print_exc()
