@@ -34,6 +34,20 @@ class TestReport:
         assert run(capsys, "report", "out.parquet", "robot.toml", *words)[0] == 0
         assert "100%" in (folder / "three.html").read_text()
 
+    def test_a_page_that_appears_while_another_is_drawn_is_kept(self, data, folder, capsys, monkeypatch):
+        augment(capsys, "--ratio", 1)
+
+        def drawn(_):
+            (folder / "page.html").write_text("mine")
+            return "another"
+
+        monkeypatch.setattr("counterpoint.report.page.page", drawn)
+        code, _, err = run(capsys, "report", "out.parquet", "robot.toml", "--out", "page.html")
+        assert (code, (folder / "page.html").read_text()) == (2, "mine")
+        assert "page.html: it exists" in err
+        assert run(capsys, "report", "out.parquet", "robot.toml", "--out", "page.html", "--force")[0] == 0
+        assert (folder / "page.html").read_text() == "another"
+
     def test_a_page_that_exists_is_found_before_the_work(self, data, folder, capsys):
         (folder / "page.html").write_text("mine")
         code, _, err = augment(capsys, "--ratio", 3, "--report", "page.html")

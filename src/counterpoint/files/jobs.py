@@ -248,7 +248,7 @@ def report(
         augmenter,
         rng=np.random.default_rng(0),
         audit=None if step is None else audit_rows(made, step, atol=atol),
-        extras=pages.Extras(about=about, judgement=None if judge is None else judge(data), **extras),
+        extras=pages.Extras(about=about, judgement=None if judge is None else judge(data), force=force, **extras),
     )
     return found
 
