@@ -72,6 +72,13 @@ class Scan:
 
         Memory does not grow with the file, except for ``.npz``, which is read whole.
         """
+        for chunk, whole in self.growing(rows):
+            if whole:
+                yield chunk
+            del chunk  # so that memory has room for the next one
+
+    def growing(self, rows: int) -> Iterator[tuple[Recording, bool]]:
+        """Iterate over the chunks as they are read: each as far as it is there, and at last, with True, whole."""
         require_count("rows", rows)
         rows, count = min(rows, max(1, self.rows)), 0
         cutter, layout = Cutter(rows), None
@@ -83,8 +90,14 @@ class Scan:
                     other = sorted({name for name, _ in _layout(found) ^ layout})
                     raise FileProblem(f"from row {count:,} on, {listed(other)} is not what it is in the rows before.")
                 count += len(found)
-                yield from cutter.push(found)
-            yield from cutter.rest()
+                for chunk in cutter.push(found):
+                    yield chunk, True
+                    del chunk  # so that memory has room for the next one
+                if (waiting := cutter.waiting) is not None:
+                    yield waiting, False
+                    del waiting
+            for chunk in cutter.rest():
+                yield chunk, True
             if count != self.rows:
                 raise FileProblem(f"it promises {self.rows:,} rows and holds {count:,}; it is damaged or incomplete.")
 
