@@ -1,10 +1,13 @@
 """What is recorded, and that the simulator can be put back into it."""
 
+import importlib
+
 import gymnasium
 import mujoco
 import numpy as np
 import pytest
 
+import counterpoint.adapters.mujoco
 from counterpoint import files
 from counterpoint.adapters.mujoco import Recorder, ReplayFailed, Simulator, collect, factorization, require_version
 from counterpoint.adapters.mujoco.anatomy import anatomy
@@ -216,6 +219,12 @@ def test_other_versions_of_mujoco_are_refused(version):
         require_version(version)
     require_version("3.3.6")
     require_version(mujoco.__version__)
+
+
+def test_the_version_is_looked_at_on_import(monkeypatch):
+    monkeypatch.setattr(mujoco, "__version__", "3.2.7")
+    with pytest.raises(ImportError, match="got 3.2.7"):
+        importlib.reload(counterpoint.adapters.mujoco)
 
 
 def test_ties_fit_into_numbers(rng):

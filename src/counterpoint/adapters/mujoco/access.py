@@ -19,7 +19,7 @@ class Access:
     model: Any  # mujoco.MjModel
     data: Any  # mujoco.MjData
     observe: Callable[[], Any]  # what the environment would show now
-    remembers: bool = False  # whether its step uses what it showed last
+    remember: Callable[[], None] | None = None  # what to do after a state was put in, if a step uses the last one shown
 
     def refresh(self) -> None:
         """Compute everything that follows from positions and velocities, so that nothing is one substep old."""
@@ -32,7 +32,11 @@ def _plain(inner: Any) -> Access:
 
 def _kitchen(inner: Any) -> Access:
     robot = inner.robot_env
-    return Access(robot.model, robot.data, lambda: inner._get_obs(robot._get_obs()), remembers=True)
+
+    def remember() -> None:  # positions that the next step starts from; to show all would do the same, and take long
+        robot._last_robot_qpos = robot.data.qpos[: len(robot._last_robot_qpos)].copy()
+
+    return Access(robot.model, robot.data, lambda: inner._get_obs(robot._get_obs()), remember)
 
 
 def _dm_control(inner: Any) -> Access:
@@ -69,7 +73,7 @@ def access(env: Any) -> Access:
         except AttributeError:
             continue
         if isinstance(found.model, mujoco.MjModel) and isinstance(found.data, mujoco.MjData):
-            return Access(found.model, found.data, _through_wrappers(env, found.observe), found.remembers)
+            return Access(found.model, found.data, _through_wrappers(env, found.observe), found.remember)
     raise TypeError(
         f"env: {type(inner).__name__} has no MuJoCo simulator that can be found. The paths tried are "
         f"{'; '.join(ROUTES)}. Give your environment the attributes model and data, and a method _get_obs()."

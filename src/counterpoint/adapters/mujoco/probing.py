@@ -168,8 +168,8 @@ def put(way: Access, state: Floats) -> None:
     """Put a whole state into the simulator, with everything that follows from it."""
     mujoco.mj_setState(way.model, way.data, state, WHOLE)
     way.refresh()
-    if way.remembers:
-        way.observe()
+    if way.remember is not None:
+        way.remember()
 
 
 def _steps(
