@@ -157,13 +157,9 @@ class OwnCourses:
 
 def _with_exceptions(course: Course, unit: Floats, data: Transitions) -> Course:
     """Find regions of a factor's own state in which its law fails nearly always, and straight laws that hold there."""
-    ready = data[follow(data)] if course.lagged else data
-    left, ahead, design, change = (
-        course.residual(ready),
-        course.ahead(ready),
-        course.design(ready),
-        course.change(ready),
-    )
+    ready = follow(data) if course.lagged else np.ones(len(data), np.bool_)
+    every = course.residual(data), course.ahead(data), course.design(data), course.change(data)
+    left, ahead, design, change = (each[ready] for each in every)
     odd = np.abs(left / unit).max(axis=1) > SURPRISING
     often = odd | (np.arange(len(odd)) % max(1, int((~odd).sum() / max(1, odd.sum()))) == 0)  # for finer cuts there
     regions = Regions.grow(ahead[often], odd[often, None].astype(np.float64), fewest=_FEWEST_DOUBTS, deepest=8)
