@@ -40,6 +40,8 @@ def test_what_takes_neither_is_told(rng):
         audit(data, lambda state, action: action)
     with pytest.raises(IndexError, match="my own mistake"):
         audit(data, lambda state, action: (_ for _ in ()).throw(IndexError("my own mistake")))
+    with pytest.raises(ValueError, match=r"step\(state, action, noise\). Give one that takes the noise"):
+        audit(data.replace(noise=np.zeros((len(data), 2))), drifting)
 
 
 def test_tolerances_are_per_factor_and_angles_go_the_shorter_way_round(rng):

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from counterpoint.core.arrays import counted
 from experiments import pages, rows
 
 PAGE = pages.DOCS / "billion.md"
@@ -60,9 +61,8 @@ def _kills(runs: dict[str, tuple[Any, Any]]) -> str:
         lines = [f"Workers killed: {total}, in {len(killed)} jobs; complete and equal to a calm job: {sum(equal)}."]
     shares = [row["confirmed"] for _, row in runs.values() if row["confirmed"] is not None]
     if shares:
-        lines.append(
-            f"Counterfactuals that the world confirms: {min(shares):.2%} or more in each of {len(shares)} jobs."
-        )
+        audited = counted(len(shares), "job")
+        lines.append(f"Counterfactuals that the world confirms: at least {min(shares):.2%} ({audited} audited).")
     for _, row in runs.values():
         lines += [f"A second driver ended with exit code {code}: `{said.strip()}`" for code, said in row["refused"]]
     return "\n\n".join(lines)

@@ -1,5 +1,6 @@
 """How a simulator is asked about whole batches, and how its answers are compared with what was recorded."""
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -93,11 +94,27 @@ def next_states(step: Callable[..., Array], *inputs: Array) -> Array:
     if len(state) and _takes_one_row(step, inputs):
         return np.stack([np.asarray(step(*(array[row] for array in inputs))) for row in range(len(state))])
     if failure is not None:
+        _require_noise_taken(step, inputs)
         raise failure
     raise ValueError(
         f"step: expected next states of shape {state.shape}, got {found.shape}. It is called with a batch, "
         "(B, S) and (B, A); one that takes a single row, (S,) and (A,), will do as well."
     )
+
+
+def _require_noise_taken(step: Callable[..., Any], inputs: tuple[Array, ...]) -> None:
+    """Raise if a simulator is called with noise and takes none."""
+    try:
+        takes = inspect.signature(step).bind(*inputs) is not None
+    except TypeError:
+        takes = False
+    except ValueError:  # written in C, without a signature
+        return
+    if not takes and len(inputs) > 2:
+        raise ValueError(
+            "step: the rows hold noise, or hidden state, so it is called as step(state, action, noise). Give one that "
+            "takes the noise."
+        )
 
 
 def _takes_one_row(step: Callable[..., Any], inputs: tuple[Array, ...]) -> bool:

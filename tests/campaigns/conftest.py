@@ -5,6 +5,7 @@ import os
 import pytest
 
 MUTATIONS = int(os.environ.get("CAMPAIGN", "1000"))  # of each format
+TIMES = MUTATIONS / 1000  # how much more often than usual all else is tried, too
 
 
 @pytest.fixture

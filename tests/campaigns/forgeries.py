@@ -10,6 +10,10 @@ ABSURD = (
     {}, {"x": 1}, [0, 2**70], ["x"], [1.5, None],
 )  # fmt: skip
 DEEP = "[" * 50_000
+ABSURD_TOML = (
+    "true", "0", "-1", "1.5", "1180591620717411303424", "nan", "inf", '""', '"x"', '"../x"', '"0:999999999"', '"5:2"',
+    "[]", "[[]]", "{}", "{ x = 1 }", "[0, 1180591620717411303424]", '["x"]', "[1.5]", "1979-05-27", '"robot:gap"',
+)  # fmt: skip
 
 
 def forged_json(text, rng):
@@ -153,6 +157,18 @@ def forged_text(raw, rng):
     return forged_json(raw.decode(), rng).encode()
 
 
+def forged_description(raw, rng):
+    """Give a key something absurd, or remove or repeat a line."""
+    lines = raw.decode().splitlines()
+    at = int(rng.integers(len(lines)))
+    key, equals, _ = lines[at].partition("=")
+    if equals and rng.random() < 0.8:
+        lines[at] = f"{key}= {ABSURD_TOML[int(rng.integers(len(ABSURD_TOML)))]}"
+    else:
+        lines[at : at + 1] = [] if rng.random() < 0.5 else [lines[at]] * 2
+    return "\n".join(lines).encode()
+
+
 FORGERIES = {
     ".npz": forged_npz,
     ".safetensors": forged_model,
@@ -160,4 +176,5 @@ FORGERIES = {
     ".hdf5": forged_hdf5,
     ".h5": forged_hdf5,
     ".json": forged_text,
+    ".toml": forged_description,
 }

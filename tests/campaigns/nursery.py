@@ -2,7 +2,8 @@
 
 It reads one JSON line per request from its input, a list of jobs to run at once, and answers with one JSON line, a list
 of what became of them: ``code`` (as a shell has it), ``err``, and ``steps``. A job says ``folder``, ``words``, ``mode``
-and ``stop``. If there are two, the second starts when the first is at step ``stop``.
+and ``stop``. If there are two, the second starts when the first is at step ``stop``; if the first ``waits``, it stays
+there until the second has ended.
 """
 
 import gc
@@ -14,7 +15,6 @@ import signal
 import subprocess
 import sys
 import traceback
-from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -76,25 +76,40 @@ def load():
 
 def together(jobs):
     """Run jobs at once, and wait for all."""
-    reader, writer = os.pipe()
+    begun, begin = os.pipe()  # what is open only in a child is closed when it ends, however it ends
+    ended, end = os.pipe()
     children = []
     for number, job in enumerate(jobs):
         said, saying = os.pipe()
         child = os.fork()
         if not child:
-            born(job, saying, waiting(reader, writer) if number else partial(os.close, writer))
+            born(job, saying, second(begun, begin) if number else first(begin, ended, end, waits=job.get("waits")))
         os.close(saying)
         children.append((child, said))
-    os.close(writer)
+    os.close(begin)
+    os.close(end)
     found = [outcome(child, said) for child, said in children]
-    os.close(reader)
+    os.close(begun)
+    os.close(ended)
     return found
 
 
-def waiting(reader, writer):
+def first(begin, ended, end, *, waits):
+    """Return what the first child does at its step: let the second one begin, and wait for its end if told to."""
+    os.close(end)
+
+    def tell():
+        os.close(begin)
+        if waits:
+            select.select([ended], [], [])
+
+    return tell
+
+
+def second(begun, begin):
     """Wait in the second child until the first one is far enough or has ended; it has nobody to tell."""
-    os.close(writer)
-    select.select([reader], [], [])
+    os.close(begin)
+    select.select([begun], [], [])
 
 
 def born(job, saying, tell):

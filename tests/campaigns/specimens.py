@@ -70,8 +70,10 @@ def buffers(folder):
     """Both kinds of replay buffers."""
     from tests.adapters.sb3 import environments, goal_environments
 
-    environments.filled(200, buffer_size=300).save(folder / "plain.npz")
-    goal_environments.filled(200, buffer_size=300).save(folder / "goals.npz")
+    for name, kind in {"plain.npz": environments, "goals.npz": goal_environments}.items():
+        buffer = kind.filled(200, buffer_size=300)
+        buffer.counterfactual.seconds = 1.0  # by the clock, so that no two files would be damaged in the same places
+        buffer.save(folder / name)
     return [folder / "plain.npz", folder / "goals.npz"]
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from counterpoint import files
 from counterpoint.description import read_description
+from tests.campaigns.conftest import TIMES
 from tests.campaigns.nursery import Nursery
 from tests.command_line.sprites import prepare
 
@@ -79,9 +80,9 @@ class Command:
         self.steps, self.content = done["steps"], self.there()
         assert self.content
 
-    def job(self, mode, stop=None, *, force=True):
+    def job(self, mode, stop=None, *, force=True, waits=False):
         words = [*VERBS[self.verb], *(("--force",) if force else ())]
-        return {"folder": str(self.folder), "words": words, "mode": mode, "stop": stop}
+        return {"folder": str(self.folder), "words": words, "mode": mode, "stop": stop, "waits": waits}
 
     def run(self, mode, stop=None):
         return self.nursery.run(self.job(mode, stop))[0]
@@ -90,7 +91,8 @@ class Command:
         """All files but the inputs, with their bytes."""
         found = {str(path.relative_to(self.folder)): path for path in self.folder.rglob("*") if path.is_file()}
         known = getattr(self, "inputs", ())
-        return {name: path.read_bytes() for name, path in found.items() if name not in known and "__py" not in name}
+        there = {name: path.read_bytes() for name, path in found.items() if name not in known and "__py" not in name}
+        return {name: raw.replace(b" --force", b"") for name, raw in there.items()}  # a page shows its command
 
     def hidden(self):
         """Unfinished files and folders, by name."""
@@ -190,20 +192,24 @@ def test_a_few(verb, mode, folder, nursery, tell):
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("mode", MODES)
 def test_many(verb, mode, folder, nursery, tell):
-    count = MODES[mode] // 3 if verb in DRAWING else MODES[mode]
-    disturbed(verb, mode, count, Command(verb, folder, nursery), tell)
+    count = MODES[mode] * TIMES / (3 if verb in DRAWING else 1)
+    disturbed(verb, mode, max(1, int(count)), Command(verb, folder, nursery), tell)
 
 
 def pairs(verb, count, command, tell):
-    """Two processes on one output: the second starts when the first is at some step. One of them makes it, whole."""
+    """Two processes on one output: the second starts when the first is at some step. One of them makes it, whole.
+
+    Every other two the first waits there, so that all of the second happens in the middle of the first.
+    """
     bad = []
     for number in range(count):
-        force = bool(number % 2) and verb not in FOLDERS
+        force, waits = bool(number % 2) and verb not in FOLDERS, number % 4 < 2
         command.reset()
         for name in command.content if not force else ():
             (command.folder / name).unlink(missing_ok=True)
-        stop = int(np.linspace(1, command.steps, count)[number])
-        both = command.nursery.run(command.job("count", stop, force=force), command.job("count", force=force))
+        stop = int(np.linspace(1, command.steps, count + 2)[number + 1])
+        first = command.job("count", stop, force=force, waits=waits)
+        both = command.nursery.run(first, command.job("count", force=force))
         try:
             command.check_both((verb, stop, both), both, force=force)
         except AssertionError as error:
@@ -219,4 +225,4 @@ def test_a_few_pairs(folder, nursery, tell):
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", VERBS)
 def test_many_pairs(verb, folder, nursery, tell):
-    pairs(verb, PAIRS, Command(verb, folder, nursery), tell)
+    pairs(verb, max(1, int(PAIRS * TIMES)), Command(verb, folder, nursery), tell)

@@ -29,7 +29,6 @@ NO_CHECKSUM = {
     "robomimic": "as d4rl",
     "npz": "members have checksums, the directory of the archive has none",
     "buffer": "as npz",
-    "ledger": "what is wrong is made again",
 }
 FEW = 40
 
@@ -75,7 +74,8 @@ def campaign(kind, folder, count, tell):
             answer = child.ask(kind, whole)
             word = answer.partition(" ")[0]
             outcomes[f"{word}, forged" if forged else word] += 1
-            if word not in ("same", "refused") and not (word == "different" and (forged or kind in NO_CHECKSUM)):
+            said_so = forged and kind != "ledger"  # the only one whose checksums are not forged, too
+            if word not in ("same", "refused") and not (word == "different" and (said_so or kind in NO_CHECKSUM)):
                 bad.append((number, victim.name, answer[-1500:]))
             specimens.restore(wholes[whole])
             if word == "died":

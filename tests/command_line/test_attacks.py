@@ -1,6 +1,7 @@
 """What an attack once found: data lost or wrong, code that runs unannounced, files of a job that are one."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from counterpoint.worlds import Place
 from tests.command_line.sprites import DESCRIPTION, FUNCTIONS, WORLD, augment, run
 
 SIZE = 20_000
+PROPOSE = ("inspect", "data.parquet", "--description", "robot.toml", "--force", "--propose")
 WAITING = """
 import sys, time
 import counterpoint.files.ledger as ledger
@@ -56,7 +58,8 @@ class TestOneFile:
         (folder / "helpers.py").write_text("")
         (folder / "simulator.py").write_text("import helpers\n\ndef step(state, action):\n    return state\n")
         with (folder / "sprite_functions.py").open("a") as file:
-            file.write("import helpers\n")
+            file.write("import helpers, my_world\n")
+        (folder / "my_world.py").write_text("")
         (folder / "sub").mkdir()
         (folder / "soft").symlink_to(folder)
         self.kept = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
@@ -92,10 +95,20 @@ class TestOneFile:
             ("report", "data.parquet", "robot.toml", "--out", "data.parquet", "--force"),
             ("inspect", "data.parquet", "--description", "robot.toml", "--propose", "soft/robot.toml", "--force"),
             ("inspect", "data.parquet", "--propose", "data.parquet", "--force"),
+            (*PROPOSE, "sprite_functions.py"),
+            (*PROPOSE, "helpers.py"),
+            (*PROPOSE, "my.toml", "--world", "sprites"),
+            ("inspect", "--environment", "simulator:step", "--propose", "simulator.py", "--force"),
         ):
             code, _, err = run(capsys, *words)
             assert code == 2
-            assert "is also the d" in err
+            assert re.search("is also (the d|the code of|[a-z_]+[.]py, which)", err)
+
+    def test_a_proposal_is_written_whole_or_not_at_all(self, capsys):
+        """It may be two files: if one of them is in the way, the other is not written either."""
+        code, _, err = run(capsys, "inspect", "data.parquet", "--world", "sprites", "--propose", "robot.toml")
+        assert code == 2
+        assert "robot.toml: it exists" in err
 
     @pytest.mark.parametrize("page", ["simulator.py", "helpers.py"])
     def test_the_report_is_not_the_simulator(self, page, capsys):

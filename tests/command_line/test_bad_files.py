@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from counterpoint import files
-from tests.command_line.sprites import DESCRIPTION, augment
+from counterpoint.files import output
+from tests.command_line.sprites import DESCRIPTION, augment, run
 
-ROOT = Path(__file__).parents[2]
+QUICK = ("--estimator", "SandyMixture", "--setting", "epochs=1")
 
 
 class TestBadFiles:
@@ -82,3 +83,33 @@ class TestBadFiles:
         monkeypatch.chdir(folder)
         monkeypatch.setattr("counterpoint.files.output.Output", refuse)
         assert why in self.refused(capsys, folder)
+
+
+class TestOtherVerbs:
+    @pytest.mark.parametrize(
+        ("words", "what"),
+        [
+            (("convert", "augmented.npz", "old.npz"), "write"),
+            (("convert", "augmented.npz", "old.npz"), "Output"),
+            (("fit-mask", "data.parquet", "robot.toml", "--out", "old.safetensors", *QUICK), "write"),
+            (("report", "augmented.npz", "robot.toml", "--out", "old.html"), "Output"),
+            (("inspect", "data.parquet", "--propose", "old.toml"), "write"),
+        ],
+        ids=lambda found: found if isinstance(found, str) else found[0],
+    )
+    def test_a_disk_that_is_full_or_read_only(self, words, what, data, folder, capsys, monkeypatch):
+        """A sentence with the file, exit code 2, the old file intact, and nothing beside it."""
+        assert augment(capsys, "--ratio", 1, out="augmented.npz")[0] == 0
+        (old,) = (word for word in words if word.startswith("old"))
+        (folder / old).write_text("old")
+        there = sorted(os.listdir(folder))
+        code, why = {"write": (errno.ENOSPC, "the disk is full"), "Output": (errno.EROFS, "is read-only")}[what]
+
+        def refuse(*_, **__):
+            raise OSError(code, os.strerror(code))
+
+        monkeypatch.setattr(os if what == "write" else output, what, refuse)
+        found, _, err = run(capsys, *words, "--force")
+        assert (found, (folder / old).read_text(), sorted(os.listdir(folder))) == (2, "old", there)
+        assert f"{old}: not written, " in err.splitlines()[-1]
+        assert why in err.splitlines()[-1]

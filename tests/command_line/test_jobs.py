@@ -5,13 +5,15 @@ import json
 import signal
 import subprocess
 import sys
+from itertools import islice
 
 import numpy as np
 import pytest
 
 from counterpoint import files
 from counterpoint.core import engine
-from counterpoint.files import augmentation, fingerprints, header, ledger
+from counterpoint.description import read_description
+from counterpoint.files import augmentation, fingerprints, header, ledger, scanning
 from counterpoint.files.npz import read_arrays
 from tests.command_line.sprites import DESCRIPTION, augment, run
 
@@ -144,6 +146,20 @@ class TestResume:
         assert {path.name[:6] for path in (many / "out.parquet.parts").glob("*.npz")} > {"000000"}
         interrupted(capsys, None, "--force", "--resume")
         assert (many / "out.parquet").read_bytes() == content
+
+    def test_real_rows_are_written_while_they_are_read(self, data, folder, capsys, monkeypatch):
+        """How far reading has come when they are handed on leaves no trace in the bytes."""
+        monkeypatch.setattr(augmentation, "CHUNK_BYTES", 20_000)
+        assert augment(capsys, "--size", SIZE)[0] == 0
+        content = (folder / "out.parquet").read_bytes()
+        monkeypatch.setattr(augmentation, "CHUNK_ROWS", 7)
+        monkeypatch.setattr(scanning, "ROWS", 5)
+        plan = augmentation.Plan(files.scan("data.parquet"), read_description("robot.toml").augmenter(), SIZE)
+        (first, _), (second, _) = islice(augmentation.augmented(plan), 2)
+        assert (len(first), len(second)) == (10, 10)
+        assert plan.chunk_rows > 20
+        assert augment(capsys, "--size", SIZE, "--force")[0] == 0
+        assert (folder / "out.parquet").read_bytes() == content
 
     def test_another_job_is_refused_and_told_apart(self, whole, many, data, capsys):
         interrupted(capsys, 6)

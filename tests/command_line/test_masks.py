@@ -14,6 +14,7 @@ from counterpoint.files import gathering, scanning
 from counterpoint.learn import load
 from counterpoint.worlds import Place
 from tests.command_line.sprites import WORLD, augment, run
+from tests.files.examples import current_umask
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,9 +29,24 @@ class TestReport:
         one, two = ((folder / name).read_text() for name in ("one.html", "two.html"))
         commands = [re.search(r"counterpoint (augment|report) [^<]*", page)[0] for page in (one, two)]  # alone differ
         assert one.replace(commands[0], commands[1]) == two
+        assert (folder / "one.html").stat().st_mode & 0o777 == 0o666 & ~current_umask()
         words = ("--world", "sprites", "--out", "three.html")
         assert run(capsys, "report", "out.parquet", "robot.toml", *words)[0] == 0
         assert "100%" in (folder / "three.html").read_text()
+
+    def test_a_page_that_appears_while_another_is_drawn_is_kept(self, data, folder, capsys, monkeypatch):
+        augment(capsys, "--ratio", 1)
+
+        def drawn(_):
+            (folder / "page.html").write_text("mine")
+            return "another"
+
+        monkeypatch.setattr("counterpoint.report.page.page", drawn)
+        code, _, err = run(capsys, "report", "out.parquet", "robot.toml", "--out", "page.html")
+        assert (code, (folder / "page.html").read_text()) == (2, "mine")
+        assert "page.html: it exists" in err
+        assert run(capsys, "report", "out.parquet", "robot.toml", "--out", "page.html", "--force")[0] == 0
+        assert (folder / "page.html").read_text() == "another"
 
     def test_a_page_that_exists_is_found_before_the_work(self, data, folder, capsys):
         (folder / "page.html").write_text("mine")
@@ -79,6 +95,7 @@ class TestMasks:
         first, same, other = (load(path).scores(data.state, data.action) for path in paths)
         np.testing.assert_array_equal(first, same)
         assert not np.array_equal(first, other)
+        assert mask.read_bytes() == (mask.parent / "same.safetensors").read_bytes()
 
     def test_columns_that_never_vary_are_carried(self, data, capsys):
         data.state[:, 0] = data.next_state[:, 0] = 0.5
@@ -89,6 +106,19 @@ class TestMasks:
             capsys, "fit-mask", "still.parquet", "robot.toml", *words, "--setting", "allow_constant=False"
         )
         assert (code, "it exists" in err or "constant" in err) == (2, True)
+
+    def test_a_mask_that_appears_while_another_is_fitted_is_kept(self, data, folder, capsys, monkeypatch):
+        fit = learn.SandyMixture.fit
+
+        def fitted(*given, **settings):
+            (folder / "mask.safetensors").write_text("mine")
+            return fit(*given, **settings)
+
+        monkeypatch.setattr(learn.SandyMixture, "fit", fitted)
+        words = ("--out", "mask.safetensors", "--estimator", "SandyMixture", "--setting", "epochs=1")
+        code, _, err = run(capsys, "fit-mask", "data.parquet", "robot.toml", *words)
+        assert (code, (folder / "mask.safetensors").read_text()) == (2, "mine")
+        assert "mask.safetensors: it exists" in err
 
     def test_a_full_disk_keeps_the_old_mask(self, mask, capsys, monkeypatch):
         """PyTorch asks Python for a place for temporary files, which says neither whose nor why there is none."""

@@ -93,6 +93,15 @@ def test_noise_that_is_left_out_on_purpose(shards, capsys):
     assert run(capsys, "audit", "more", "--simulator", "sprite_functions:step")[0] == 0
 
 
+def test_one_shard_is_one_shard(shards, capsys):
+    for number in range(1, 5):
+        (shards / "data" / f"part-{number}.parquet").unlink()
+    assert "60 transitions in 1 shard\n" in made(capsys, "--dry-run", out="more")
+    assert made(capsys, "--workers", 1, out="more").startswith(
+        "more: 60 real transitions and 120 counterfactuals in 1 shard\n"
+    )
+
+
 def test_the_size_is_that_of_the_whole_output(shards, capsys):
     code, _, _ = augment(capsys, "--size", 1001, "--workers", 1, out="more", data="data")
     assert (code, files.scan("more").rows) == (0, 1001)

@@ -43,10 +43,36 @@ class TestAll:
         assert done.stdout.strip() == "0.1.0"
 
     def test_only_verbs_that_need_them_load_heavy_libraries(self):
-        heavy = {"torch", "matplotlib", "pyarrow", "h5py"}
-        code = f"import sys, counterpoint.command_line; print({heavy} & set(sys.modules))"
+        heavy = {"torch", "matplotlib", "pyarrow", "h5py", "counterpoint.command_line.proposal"}
+        code = f"""
+import sys
+from counterpoint.command_line import parser
+assert parser("augment").parse_args("augment a b --ratio 1 --out c".split()).verb == "augment"
+print({heavy} & set(sys.modules))
+"""
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == "set()"
+
+    def test_only_a_process_of_its_own_is_set_up_for_it(self, data, folder):
+        """A program that calls `main` with arguments keeps its settings."""
+        code = """
+import gc, sys
+from counterpoint.command_line import main
+settings = lambda: (gc.get_threshold(), sys.getswitchinterval(), gc.get_freeze_count())
+before = settings()
+assert main(["inspect", "data.parquet"]) == 0 and settings() == before
+sys.argv[1:] = ["inspect", "data.parquet"]
+assert main() == 0
+print([one != other for one, other in zip(settings(), before)])
+"""
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=folder)
+        assert done.stdout.splitlines()[-1] == "[True, True, True]"
+
+    def test_a_verb_that_is_none_is_answered_with_all_of_them(self, capsys):
+        with pytest.raises(SystemExit):
+            main(["augmnt", "data.parquet"])
+        error = capsys.readouterr().err
+        assert all(repr(verb) in error for verb in VERBS)
 
     def test_what_is_no_verb_is_bad_input(self, capsys):
         with pytest.raises(SystemExit) as stopped:

@@ -87,6 +87,17 @@ class TestOutput:
         assert len(files.read(path)) == 3
         assert [entry.name for entry in tmp_path.iterdir()] == ["data.parquet"]
 
+    @pytest.mark.parametrize("kind", ["parquet", "minari"])
+    def test_contents_and_names_are_on_the_disk(self, kind, tmp_path, rng, monkeypatch):
+        """The machine may lose power as soon as the command has ended."""
+        synced, sync = set(), os.fsync
+        monkeypatch.setattr(os, "fsync", lambda handle: (synced.add(os.fstat(handle).st_ino), sync(handle)))
+        put(tmp_path, kind, make_recording(rng, (3,)))
+        written = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "namespace_metadata.json"]
+        assert written
+        assert {path.stat().st_ino for path in written} <= synced
+        assert {path.parent.stat().st_ino for path in written} <= synced
+
     @pytest.mark.parametrize(
         ("code", "why"),
         [(errno.EACCES, "may not be written to"), (errno.EROFS, "is read-only"), (errno.ENOSPC, "the disk is full")],
@@ -134,6 +145,23 @@ class TestOutput:
         with pytest.raises(files.FileProblem, match="it exists"):
             write()
         assert (tmp_path / "a.npz").read_text() == "mine"
+
+    @pytest.mark.parametrize("name", ["minari:robot/data-v0", "lerobot:out"])
+    def test_a_folder_that_appears_meanwhile_is_kept(self, name, tmp_path, rng, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+        theirs = tmp_path / name.partition(":")[2] / "theirs"
+
+        def write():
+            with files.writer(name) as out:
+                out.append(make_recording(rng))
+                theirs.parent.mkdir(parents=True)
+                theirs.write_text("mine")
+
+        with pytest.raises(files.FileProblem, match="it exists, and a folder of data is never replaced"):
+            write()
+        assert [path.name for path in theirs.parent.iterdir()] == ["theirs"]
+        assert not list(tmp_path.rglob(".*"))
 
     @pytest.mark.parametrize("kind", ["parquet", "d4rl", "robomimic"])
     def test_killed_in_the_middle_it_leaves_the_old_output(self, kind, tmp_path, rng):

@@ -145,6 +145,18 @@ class TestBadInput:
         with pytest.raises(TypeError, match="expected Transitions, Counterfactuals or a Recording, got dict"):
             files.Recording.of(columns)
 
+    @pytest.mark.parametrize("rows", [1, 4, 100])
+    @pytest.mark.parametrize("keep", [0, 1])
+    def test_columns_that_change_on_the_way(self, keep, rows, rng):
+        """As in a dataset in which one episode lacks what the others have, or has less of it."""
+        whole = make_recording(rng, (3,))
+        noise = {"noise": whole.columns()["noise"][:, :keep]} if keep else {}
+        rest = {name: array for name, array in whole.columns().items() if name != "noise"} | noise
+        for parts in ([whole.columns(), rest], [rest, whole.columns()]):
+            found = files.Scan("data.x", "minari", 6, files.Head(), lambda _, parts=parts: iter(parts))
+            with pytest.raises(files.FileProblem, match=r"data.x: from row 3 on, noise is not what it is"):
+                list(found.chunks(rows))
+
 
 class TestNpz:
     def test_pickles_are_never_loaded(self, tmp_path, rng):

@@ -100,6 +100,17 @@ class TestRoundTrips:
         assert len(second) == 10
         assert rest == []
 
+    def test_a_chunk_is_seen_while_it_grows(self, tmp_path, rng, monkeypatch):
+        monkeypatch.setattr(scanning, "ROWS", 4)
+        recording = make_recording(rng, (25,))
+        scan = files.scan(put(tmp_path, "parquet", recording))
+        seen = list(scan.growing(10))
+        assert [(len(chunk), whole) for chunk, whole in seen] == [
+            (4, False), (8, False), (10, True), (2, False), (6, False), (10, True), (4, False), (5, False), (5, True)
+        ]  # fmt: skip
+        assert np.shares_memory(seen[0][0].transitions.state, seen[2][0].transitions.state)
+        assert_same(joined(chunk for chunk, whole in seen if whole), recording)
+
 
 def test_the_header_says_its_version():
     assert json.loads(head_to_json(files.Head()))["version"] == VERSION == 1

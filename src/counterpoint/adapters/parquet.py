@@ -129,9 +129,11 @@ def array_of(name: str, column: pa.Array, nodes: int = 0) -> Array:
             raise FileProblem(
                 f"{name}: its lists have between {lengths[0]} and {lengths[-1]} values, expected one length."
             )
-    elif not pa.types.is_fixed_size_list(kind):
+        values = column.flatten()
+    elif pa.types.is_fixed_size_list(kind):  # `flatten` would load all of pyarrow.compute
+        values = column.values.slice(column.offset * kind.list_size, rows * kind.list_size)
+    else:
         return np.asarray(column.to_numpy(zero_copy_only=False))
-    values = column.flatten()
     if values.null_count:
         raise FileProblem(f"{name}: {values.null_count:,} values are null; every row needs a value.")
     return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(rows, -1)

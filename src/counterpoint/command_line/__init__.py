@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from importlib import import_module, metadata
 from pathlib import Path
 
+from counterpoint.command_line import process
 from counterpoint.command_line.stopping import Stopped, Watch
 from counterpoint.command_line.wording import described
 
@@ -22,8 +23,8 @@ EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError)  # what th
 PACKAGE = str(Path(__file__).parents[1])
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line."""
+def parser(only: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of the whole command line, or of one verb: the others are then not loaded, only named."""
     whole = argparse.ArgumentParser(
         prog="counterpoint",
         description="Counterfactual data augmentation of reinforcement-learning data through local causal models.",
@@ -32,6 +33,9 @@ def parser() -> argparse.ArgumentParser:
     whole.add_argument("--version", action="version", version=metadata.version("counterpoint-rl"))
     verbs = whole.add_subparsers(metavar="VERB", required=True)
     for name in VERBS:
+        if only in VERBS and name != only:
+            verbs.add_parser(name)
+            continue
         module = import_module(f"counterpoint.command_line.{name.replace('-', '_')}")
         about, _, rest = (module.__doc__ or "").partition("\n")
         verb = verbs.add_parser(
@@ -49,6 +53,8 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb and return its exit code; without ``arguments``, those that the process was started with."""
     given, watch = argparse.Namespace(verb="", go_on=None), Watch()
+    if arguments is None:
+        process.begin()
     try:
         watch.begin()
         code = _explained_run(arguments, given)
@@ -64,12 +70,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         if arguments is not None:
             watch.restore()
+        else:
+            process.end()
 
 
 def _explained_run(arguments: Sequence[str] | None, given: argparse.Namespace) -> int:
     """Run a verb; what the library explains becomes one line."""
-    parser().parse_args(arguments, given)
-    given.command = shlex.join(["counterpoint", *(sys.argv[1:] if arguments is None else arguments)])
+    given.own_process = arguments is None
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    parser(words[0] if words else None).parse_args(words, given)
+    given.command = shlex.join(["counterpoint", *words])
     try:
         code = int(given.run(given))
         sys.stdout.flush()
@@ -80,8 +90,8 @@ def _explained_run(arguments: Sequence[str] | None, given: argparse.Namespace) -
     except EXPECTED as error:
         if isinstance(error, TypeError) and not _explained(error):
             raise
-        words = described(str(error)) if getattr(given, "description", None) else str(error)
-        print(f"counterpoint {given.verb}: {words}", file=sys.stderr)
+        message = described(str(error)) if getattr(given, "description", None) else str(error)
+        print(f"counterpoint {given.verb}: {message}", file=sys.stderr)
         return 2
     except SystemExit as error:
         traceback.print_exc()

@@ -161,7 +161,7 @@ def called(description: Description) -> list[str]:
 
 def simulator_code(given: argparse.Namespace) -> dict[str, Path]:
     """Return the files of the functions that ``--simulator`` and ``--environment`` name, by what they are."""
-    named = {"--simulator": given.simulator, "--environment": given.environment}
+    named = {"--simulator": getattr(given, "simulator", None), "--environment": given.environment}
     local = {option: text for option, text in named.items() if text is not None and ":" in text}
     found: dict[str, Path] = {}
     for option, text in local.items():

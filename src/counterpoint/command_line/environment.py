@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from counterpoint.files import Scan
-from counterpoint.files.apart import require_apart
-from counterpoint.files.output import require_free
-from counterpoint.user_code import code_of, find, load
+from counterpoint.user_code import load
 
 REAL = 500  # rows of a file that are repeated before a verdict
 MODULE = '''"""What {toml} refers to, and a recorder; written by: counterpoint inspect --environment {environment}"""
@@ -123,12 +121,9 @@ class TakenApart:
     records: bool = False  # whether the module is a program that records
 
 
-def taken_apart(given: argparse.Namespace) -> TakenApart:
-    """Take the environment that was asked for apart."""
+def taken_apart(given: argparse.Namespace, module: str) -> TakenApart:
+    """Take the environment that was asked for apart; its functions are to be in a module of that name."""
     make = maker(given.environment, dict(given.setting))
-    module = Path(given.propose or "robot").stem.replace("-", "_") + "_environment"
-    if given.propose is not None:
-        _require_room(given, Path(given.propose), Path(given.propose).with_name(f"{module}.py"))
     adapter = importlib.import_module("counterpoint.adapters.mujoco")
     env = make()
     inside, factors = adapter.anatomy(env), adapter.factorization(env)
@@ -137,14 +132,6 @@ def taken_apart(given: argparse.Namespace) -> TakenApart:
     functions |= {"reward": "reward"} if _rewarded(env, inside) else {}
     lines = _about(given.environment, adapter.Islands(env), inside, factors)
     return TakenApart(lines, factors, functions, _module(given, env, inside, module), records=True)
-
-
-def _require_room(given: argparse.Namespace, toml: Path, module: Path) -> None:
-    """Raise unless both outputs may be written, and neither is the code of the environment."""
-    code = code_of("--environment", find(given.environment, Path.cwd())) if ":" in given.environment else {}
-    require_apart({"the proposal": toml, "its module": module}, code)
-    for path in (toml, module):
-        require_free(path, force=given.force)
 
 
 def _about(environment: str, mask: Any, inside: Any, factors: Any) -> list[str]:

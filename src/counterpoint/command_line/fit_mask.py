@@ -74,8 +74,7 @@ def run(given: argparse.Namespace) -> int:
     terminal = announce(f"fit-mask: {kind.__name__}, {len(learning):,} rows")
     with leading_to(Path(given.out)):  # PyTorch keeps files of its own
         fitted = estimator.fit(learning, factors, rng=rng, progress=terminal)
-    require_free(Path(given.out), force=given.force)
-    fitted.save(given.out)
+    fitted.save(given.out, force=given.force)
     print(f"{given.out}: {kind.__name__}, fitted to {len(learning):,} transitions with {factors.n} state factors")
     if held is None:
         print(f"next: counterpoint score-mask {given.out} HELD_OUT_DATA finds a threshold")

@@ -24,7 +24,7 @@ from counterpoint.files.apart import require_apart
 from counterpoint.files.contents import Contents, contents
 from counterpoint.files.mixtures import Mixture, mixtures
 from counterpoint.files.notes import noted_window
-from counterpoint.files.output import output
+from counterpoint.files.output import output, require_free
 from counterpoint.progress import ProgressBar
 
 SAMPLE = 8192  # rows that guesses and warnings rest on
@@ -42,6 +42,8 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Inspect a file, or an environment, or both."""
+    if given.propose is not None:
+        _require_room(given, arguments.simulator_code(given))
     apart = _anatomy(given)
     if given.data is None:
         if apart is None:
@@ -49,21 +51,21 @@ def run(given: argparse.Namespace) -> int:
         print("\n".join(apart.lines))
         return _propose(given, apart, apart.factors, Guess())
     source = arguments.opened(given)
+    description = None if given.description is None else arguments.described(given.description, source)
     if given.propose is not None:
-        extra = {} if given.description is None else {"the description": Path(given.description)}
-        require_apart({"the proposal": Path(given.propose)}, {**arguments.inputs(source), **extra})
+        _require_room(given, arguments.inputs(source, description))
     with ProgressBar("inspect", source.rows, "rows") as bar:
         found = contents(source, bar.reach)
     widths = len(found.spans["state"].low), len(found.spans["action"].low)
     factors = source.factors if apart is None else apart.factors
-    if given.description is not None:
-        factors = arguments.described(given.description, source).factors
+    if description is not None:
+        factors = description.factors
     if factors is not None:
         factors.require_widths(*widths)
     print("\n".join([*(apart.lines if apart else []), *_about(source, found), "", *_columns(found, factors)]))
     rows = None if found.bad or not found.rows else next(source.chunks(SAMPLE)).transitions
     print("".join(_warnings(rows, factors)), end="")
-    if given.description is not None and given.propose is None:
+    if description is not None and given.propose is None:
         return 0
     known = source.factors if apart is None else apart.factors
     seen = Guess() if rows is None else guess(rows, known or unknown(*widths))
@@ -75,7 +77,7 @@ def _anatomy(given: argparse.Namespace) -> environment.TakenApart | None:
     if given.environment is not None:
         if given.world is not None:
             raise ValueError("--world: give it or --environment, not both.")
-        return environment.taken_apart(given)
+        return environment.taken_apart(given, _module(given))
     found = arguments.world(given)
     if found is None:
         return None
@@ -83,6 +85,21 @@ def _anatomy(given: argparse.Namespace) -> environment.TakenApart | None:
     text = f"from counterpoint.worlds import {kind}\n\nworld = {kind}(**{settings!r})\n"
     text += "mask, step = world.mask, world.step\n"
     return environment.TakenApart([], found.factors, {"mask": "mask"}, text)
+
+
+def _module(given: argparse.Namespace) -> str:
+    """Return the name of the module with the functions of a proposal."""
+    return Path(given.propose or "robot").stem.replace("-", "_") + ("_world" if given.world else "_environment")
+
+
+def _require_room(given: argparse.Namespace, inputs: dict[str, Path]) -> None:
+    """Raise unless all that a proposal consists of may be written, and none of it is read."""
+    written = {"the proposal": Path(given.propose)}
+    if given.world is not None or given.environment is not None:
+        written["its module"] = written["the proposal"].with_name(f"{_module(given)}.py")
+    require_apart(written, inputs)
+    for path in written.values():
+        require_free(path, force=given.force)
 
 
 def _propose(
@@ -93,8 +110,7 @@ def _propose(
     widths: tuple[int, int] | None = None,
 ) -> int:
     """Print the proposed description, or write it, with the functions that it names beside it."""
-    target = Path(given.propose or "robot")
-    module = target.stem.replace("-", "_") + ("_world" if given.world else "_environment")
+    target, module = Path(given.propose or "robot"), _module(given)
     functions = {} if apart is None else {section: f"{module}:{name}" for section, name in apart.functions.items()}
     if widths is None:
         assert factors is not None  # noqa: S101

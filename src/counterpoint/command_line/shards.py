@@ -12,6 +12,7 @@ from typing import Any
 
 from counterpoint.command_line import arguments
 from counterpoint.command_line.judging import judging
+from counterpoint.core.arrays import counted
 from counterpoint.core.augment import Augmenter
 from counterpoint.description import Description
 from counterpoint.files import FORMATS, Pool, Scan, ShardJob, Shards, augment_shards, report, scan, shards_of
@@ -83,7 +84,8 @@ def run(given: argparse.Namespace, source: Scan, description: Description, setti
         return _print_commands(given, job)
     if given.shard is not None:
         done = augment_one(job, given.shard)
-        print(f"{done.file}: {done.real:,} real transitions and {done.counterfactuals:,} counterfactuals")
+        made = counted(done.counterfactuals, "counterfactual")
+        print(f"{done.file}: {counted(done.real, 'real transition')} and {made}")
         return 0
     if given.report is not None:
         require_free(Path(given.report), force=given.force)
@@ -125,14 +127,14 @@ def _print_commands(given: argparse.Namespace, job: ShardJob) -> int:
 def _foretold(given: argparse.Namespace, job: ShardJob, description: Description) -> list[str]:
     """Return what a job would do, a line each."""
     shards, count = job.shards, len(job.shards)
-    lines = [f"reads   {shards.path}: {shards.total:,} transitions in {count:,} shards"]
+    lines = [f"reads   {shards.path}: {counted(shards.total, 'transition')} in {counted(count, 'shard')}"]
     for number in range(min(count, 3)):
         names = (shards.files[number], shards.files[donor_shard(job.seed, number, count)])
         lines.append(f"        {names[0]}, with donors from itself and {names[1]}")
     lines += [f"        and {count - 3:,} more"] if count > 3 else []
     lines += arguments.called(description)
-    made = wanted(shards, job.ratio)
-    lines.append(f"writes  {job.out}: {shards.total:,} real transitions and {made:,} counterfactuals")
+    made = counted(wanted(shards, job.ratio), "counterfactual")
+    lines.append(f"writes  {job.out}: {counted(shards.total, 'real transition')} and {made}")
     if given.report is not None:
         lines.append(f"writes  {given.report}: the report")
     return [*lines, "nothing was run or written"]

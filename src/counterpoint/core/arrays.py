@@ -29,6 +29,15 @@ def listed(items: Sequence[object], most: int = 8) -> str:
     return shown if len(items) <= most else f"{shown} and {len(items) - most} more"
 
 
+def counted(value: int, noun: str) -> str:
+    """Write a count with its noun.
+
+    >>> counted(1, "row"), counted(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{value:,} {noun}" + ("" if value == 1 else "s")
+
+
 def numbers(name: str, value: object, *, ndim: int) -> Array:
     """Return ``value`` as a contiguous numeric array of ``ndim`` dimensions, or say what is wrong."""
     array = np.asarray(value)

@@ -133,7 +133,7 @@ def _chunk(sources: Sources, pairs: tuple[Ints, Ints], key: np.uint64, before: F
     sources.need(np.concatenate([base, donor], axis=None))
     nodes, of_pair, static, tried = _unions(sources, pairs, (base, donor), (before.pairs, key))
     swapped = nodes if length == 1 else nodes.repeat(length, axis=0)
-    parents = Provenance(base[of_pair].ravel(), donor[of_pair].ravel(), swapped)
+    parents = Provenance(_taken(base, of_pair).ravel(), _taken(donor, of_pair).ravel(), swapped)
     proposal = derived(mixed(sources.data, parents, recipe.factors), recipe.factors, recipe.derive)
     valid = _valid(proposal, parents, recipe)
     keep = unended = _unended(proposal, valid, recipe)

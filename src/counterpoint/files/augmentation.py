@@ -25,7 +25,7 @@ from counterpoint.files.fitting import fitting
 from counterpoint.files.notes import carried
 from counterpoint.files.recording import FileProblem, Head, Recording
 from counterpoint.files.scanning import Scan
-from counterpoint.files.writing import Writer, behind
+from counterpoint.files.writing import CHUNK_ROWS, Writer, behind
 
 LOOK = 1024  # rows that are looked at before a job begins
 Check = Callable[[Transitions, Ints], None]  # rows, and their numbers in the file
@@ -154,7 +154,7 @@ def written(
     funnel, static = Funnel(), list(file.factors.names) if file.factors is not None else []
     with behind(file.append) as put:
         for recording, new in runs:
-            put(recording)
+            put(recording, wait=new.accepted > 0)  # real rows are in memory anyway
             funnel += new
             still = recording.head.notes.get("static", static)
             static = [name for name in static if name in still]
@@ -182,22 +182,21 @@ def augmented(
     factors, episode, among = plan.augmenter.factors, plan.first_episode, plan.among or Among()
     first = plan.unbroken and plan.chunk_rows < plan.source.rows
     if first:
-        for chunk in _real(plan):
-            yield chunk, Funnel()
-    chunks = _real(plan)
+        for recording, _ in _real(plan):
+            yield recording, Funnel()
     donors = Donors(among, factors, -(-plan.source.rows // plan.chunk_rows), plan.source.path)
     start = donors_start = number = 0
-    while (recording := next(chunks, None)) is not None:
-        if check is not None:
-            check(recording.transitions, _rows(recording))
+    for recording, whole in _real(plan):
         if not first:
             yield recording, Funnel()
-        data, own = recording.transitions, len(recording)
-        if plan.augmenter.window == 1:
-            data = data.replace(episode=None, step=None)  # which belong to no counterfactual
-        steps, head = recording.transitions.step is not None, recording.head
-        del recording  # so that memory has room for the next one
-        data = donors.behind(data)
+        if whole is None:
+            continue
+        own, steps, head = len(whole), whole.step is not None, recording.head
+        if check is not None:
+            check(whole, np.arange(among.first + start, among.first + start + own))
+        # where rows stand in episodes belongs to no counterfactual
+        data = donors.behind(whole if plan.augmenter.window > 1 else whole.replace(episode=None, step=None))
+        del recording, whole  # so that memory has room for the next one
         still = static_nodes(data, factors)
         static = [name for name, same in zip(factors.names, still, strict=True) if same]
         head = replace(head, notes={**head.notes, "static": static})
@@ -214,22 +213,20 @@ def augmented(
         del data
 
 
-def _rows(recording: Recording) -> Ints:
-    """Return the numbers of real rows in their file."""
-    assert recording.provenance is not None  # noqa: S101
-    return recording.provenance.base
+def _real(plan: Plan) -> Iterator[tuple[Recording, Transitions | None]]:
+    """Iterate over the real rows, each its own base and donor; with the last ones of a chunk comes all of it.
 
-
-def _real(plan: Plan) -> Iterator[Recording]:
-    """Iterate over the real rows in chunks, each row its own base and donor."""
-    factors, start = plan.augmenter.factors, 0 if plan.among is None else plan.among.first
-    chunks = plan.source.chunks(plan.chunk_rows)
-    while (chunk := next(chunks, None)) is not None:
-        real, head = fitting(chunk.transitions, factors, plan.source.path), chunk.head
-        start += len(real)
+    They come as they are read, so that they are written while the rest of their chunk is read.
+    """
+    factors, first, sent = plan.augmenter.factors, 0 if plan.among is None else plan.among.first, 0
+    for chunk, whole in plan.source.growing(plan.chunk_rows):
+        if whole or len(chunk) - sent >= CHUNK_ROWS:
+            new = fitting(chunk.transitions[sent:], factors, plan.source.path)
+            real = Recording(new, chunk.head, Provenance.real(len(new), factors, first=first))
+            sent, first = 0 if whole else sent + len(new), first + len(new)
+            yield real, fitting(chunk.transitions, factors, plan.source.path) if whole else None
+            del new, real
         del chunk  # so that memory has room for the next one
-        yield Recording(real, head, Provenance.real(len(real), factors, first=start - len(real)))
-        del real
 
 
 def _made(plan: Plan, chunk: int, data: Transitions, own: int, size: int, ledger: Ledger) -> Iterator[Counterfactuals]:

@@ -29,6 +29,11 @@ class Cutter:
             if self._filled == self.rows:
                 yield from self.rest()
 
+    @property
+    def waiting(self) -> Recording | None:
+        """The rows that wait for a full chunk, where they stand in it; None if there are none."""
+        return None if self._room is None else self._room[: self._filled]
+
     def _keep(self, chunk: Recording) -> None:
         """Copy rows behind those that wait for a full chunk."""
         columns = chunk.columns()

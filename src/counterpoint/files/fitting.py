@@ -23,4 +23,6 @@ def fitting(data: Transitions, factors: Factorization, path: str) -> Transitions
             )
         data = data.replace(noise=None)
     numbers = {"episode": data.episode, "step": data.step}
-    return data.replace(**{name: None if array is None else array.astype(np.int64) for name, array in numbers.items()})
+    return data.replace(
+        **{name: None if array is None else array.astype(np.int64, copy=False) for name, array in numbers.items()}
+    )

@@ -11,7 +11,7 @@ import numpy as np
 
 from counterpoint.checks import Audit
 from counterpoint.checks import audit as audit_rows
-from counterpoint.core.arrays import Array
+from counterpoint.core.arrays import Array, counted
 from counterpoint.core.augment import Augmenter, Counterfactuals
 from counterpoint.core.funnel import Funnel
 from counterpoint.core.kernels import scramble
@@ -46,8 +46,9 @@ class Augmented:
     shards: int | None = None  # files in a folder, if it is one
 
     def __str__(self) -> str:
-        rows = f"{self.path}: {self.real:,} real transitions and {self.counterfactuals:,} counterfactuals"
-        rows += "" if self.shards is None else f" in {self.shards:,} shards"
+        made = counted(self.counterfactuals, "counterfactual")
+        rows = f"{self.path}: {counted(self.real, 'real transition')} and {made}"
+        rows += "" if self.shards is None else f" in {counted(self.shards, 'shard')}"
         return f"{rows}\n\n{self.funnel}\n{'acceptance':<10}{self.funnel.acceptance:>14.1%}"
 
 
@@ -247,7 +248,7 @@ def report(
         augmenter,
         rng=np.random.default_rng(0),
         audit=None if step is None else audit_rows(made, step, atol=atol),
-        extras=pages.Extras(about=about, judgement=None if judge is None else judge(data), **extras),
+        extras=pages.Extras(about=about, judgement=None if judge is None else judge(data), force=force, **extras),
     )
     return found
 

@@ -170,6 +170,8 @@ def folder_output(final: Path) -> Iterator[Folder]:
             os.rename(partial, final)
             synced(final.parent)
     except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):  # somebody else was quicker
+            require_no_folder(final)
         raise problem(final, error) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)

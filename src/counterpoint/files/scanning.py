@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from counterpoint.core.arrays import listed
 from counterpoint.core.factors import Factorization
 from counterpoint.core.require import require_count
 from counterpoint.files.cutting import Cutter
@@ -71,15 +72,32 @@ class Scan:
 
         Memory does not grow with the file, except for ``.npz``, which is read whole.
         """
+        for chunk, whole in self.growing(rows):
+            if whole:
+                yield chunk
+            del chunk  # so that memory has room for the next one
+
+    def growing(self, rows: int) -> Iterator[tuple[Recording, bool]]:
+        """Iterate over the chunks as they are read: each as far as it is there, and at last, with True, whole."""
         require_count("rows", rows)
         rows, count = min(rows, max(1, self.rows)), 0
-        cutter = Cutter(rows)
+        cutter, layout = Cutter(rows), None
         with named(self.path):
             for columns in self.columns(min(rows, ROWS)):
                 found = assembled(columns, self.head, first=count)
+                layout = layout or _layout(found)
+                if _layout(found) != layout:
+                    other = sorted({name for name, _ in _layout(found) ^ layout})
+                    raise FileProblem(f"from row {count:,} on, {listed(other)} is not what it is in the rows before.")
                 count += len(found)
-                yield from cutter.push(found)
-            yield from cutter.rest()
+                for chunk in cutter.push(found):
+                    yield chunk, True
+                    del chunk  # so that memory has room for the next one
+                if (waiting := cutter.waiting) is not None:
+                    yield waiting, False
+                    del waiting
+            for chunk in cutter.rest():
+                yield chunk, True
             if count != self.rows:
                 raise FileProblem(f"it promises {self.rows:,} rows and holds {count:,}; it is damaged or incomplete.")
 
@@ -102,3 +120,8 @@ class Scan:
                 found = int(columns["episode"].max(initial=-1))
                 largest = found if largest is None else max(largest, found)
             return largest
+
+
+def _layout(found: Recording) -> set[tuple[str, tuple[int, ...]]]:
+    """Return the columns that rows have, and the shape of each."""
+    return {(name, array.shape[1:]) for name, array in found.columns().items()}

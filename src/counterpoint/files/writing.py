@@ -86,25 +86,28 @@ class Writer:
 
 
 @contextmanager
-def behind(append: Callable[[Recording], object], most: int = 4) -> Iterator[Callable[[Recording], object]]:
+def behind(append: Callable[[Recording], object], most: int = 4) -> Iterator[Callable[..., object]]:
     """Give a function that appends in a thread of its own, so that encoding and the next rows share the time.
 
     Where only one thread is allowed (``NUMBA_NUM_THREADS=1``), it appends at once.
 
     Args:
         append: takes recordings, one after another.
-        most: how many may wait for it, which bounds memory.
+        most: how many may wait for it, which bounds memory. Those given with ``wait=False`` do not count.
     """
-    if threads.THREADS == 1:
-        yield append
-        return
     waiting: deque[Future[object]] = deque()
 
-    def put(recording: Recording) -> None:
-        while len(waiting) >= most:
+    def put(recording: Recording, *, wait: bool = True) -> None:
+        while wait and len(waiting) >= most:
             waiting.popleft().result()
         waiting.append(pool.submit(append, recording))
 
+    def at_once(recording: Recording, *, wait: bool = True) -> None:  # noqa: ARG001
+        append(recording)
+
+    if threads.THREADS == 1:
+        yield at_once
+        return
     with ThreadPoolExecutor(1, "counterpoint-writer") as pool:
         yield put
         for late in waiting:

@@ -107,53 +107,35 @@ class Proximity:
         return Constant.edges(self.factors, [(a, s) for a, moved in attached.items() for s in moved]).adjacency
 
     @cached_property
-    def _columns(self) -> tuple[Ints, Ints]:
-        """Position and velocity columns of each node, (n, axes); -1 where there is none."""
-        tables = []
-        for columns in (self.positions, self.velocities or self.positions):
-            axes = max((len(own) for own in columns.values()), default=0)
-            table = np.full((self.factors.n, axes), -1, np.int64)
-            for node, name in enumerate(self.factors.state):
-                table[node] = columns.get(name, [-1] * axes)
-            tables.append(table)
-        return tables[0], tables[1]
+    def _columns(self) -> Ints:
+        """The columns of both positions of each pair, and of both velocities if there are any, (K, 2 or 4, axes)."""
+        names, given = list(self.factors.state), [columns for columns in (self.positions, self.velocities) if columns]
+        axes = len(next(iter(self.positions.values()), ()))
+        found = [[columns[names[node]] for columns in given for node in pair] for pair in self._pairs[0]]
+        return np.array(found, np.uint64).reshape(len(found), 2 * len(given), axes)
 
     def __call__(self, state: Floats, action: Floats, /) -> Bools:  # noqa: ARG002
         """Return who is near whom, (B, N, n). Time O(B · pairs)."""
         mask = np.empty((len(state), *self._always.shape), np.bool_)
         mask[:] = self._always
-        pairs, radii = self._pairs
-        position, velocity = self._columns
-        run(_near, len(state), state, position, velocity, self.velocities is not None, pairs, radii, mask)
+        run(_near, len(state), state, self._columns, *self._pairs, mask)
         return mask
 
 
 @kernel
-def _near(  # noqa: PLR0913, PLR0917
-    start: int,
-    stop: int,
-    state: Floats,
-    position: Ints,
-    velocity: Ints,
-    ahead: bool,
-    pairs: Ints,
-    radii: Floats,
-    mask: Bools,
-) -> None:
+def _near(start: int, stop: int, state: Floats, columns: Ints, pairs: Ints, radii: Floats, mask: Bools) -> None:
     """Mark pairs whose squared distance, now or one step ahead, is below their squared radius."""
-    axes = position.shape[1]
-    now, later = np.zeros((len(position), axes)), np.zeros((len(position), axes))
+    ahead = columns.shape[1] > 2
     for b in range(start, stop):
-        for i in range(len(position)):
-            for x in range(axes):
-                if position[i, x] >= 0:
-                    now[i, x] = state[b, position[i, x]]
-                    later[i, x] = now[i, x] + (state[b, velocity[i, x]] if ahead else 0.0)
+        row = state[b]
         for k in range(len(pairs)):
-            i, j = pairs[k, 0], pairs[k, 1]
-            apart, after = 0.0, 0.0
-            for x in range(axes):
-                apart += (now[i, x] - now[j, x]) ** 2
-                after += (later[i, x] - later[j, x]) ** 2
-            if apart < radii[k] or after < radii[k]:
-                mask[b, i, j] = mask[b, j, i] = True
+            now, later = 0.0, 0.0
+            for x in range(columns.shape[2]):
+                one, two = np.float64(row[columns[k, 0, x]]), np.float64(row[columns[k, 1, x]])
+                now += (one - two) * (one - two)
+                if ahead:
+                    one += np.float64(row[columns[k, 2, x]])
+                    two += np.float64(row[columns[k, 3, x]])
+                    later += (one - two) * (one - two)
+            if now < radii[k] or (ahead and later < radii[k]):
+                mask[b, pairs[k, 0], pairs[k, 1]] = mask[b, pairs[k, 1], pairs[k, 0]] = True

@@ -121,12 +121,3 @@ def share(value: float) -> str:
     if value < 0.0005:
         return "<0.1%"
     return ">99.9%" if value > 0.9995 else f"{value:.1%}"
-
-
-def count(value: int, noun: str) -> str:
-    """Write a count with its noun.
-
-    >>> count(1, "row"), count(2000, "row")
-    ('1 row', '2,000 rows')
-    """
-    return f"{value:,} {noun}" + ("" if value == 1 else "s")

@@ -69,6 +69,7 @@ class Extras:
         about: seed, command, date: whatever should be on record.
         labels: factor -> a label for each of its columns, with units.
         judgement: what recordings alone say of the mask.
+        force: replace a page that exists.
     """
 
     draw: DrawFn | None = None
@@ -76,6 +77,7 @@ class Extras:
     about: Mapping[str, object] = field(default_factory=dict)
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
     judgement: Judgement | None = None
+    force: bool = True
 
     def __post_init__(self) -> None:
         if self.reliability is not None and not isinstance(self.reliability, Reliability):

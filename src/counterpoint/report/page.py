@@ -67,7 +67,7 @@ def write_report(
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     text = page(facts)
-    with output(path, force=True) as file:
+    with output(path, force=extras.force) as file:
         file.write(text.encode())
     return path
 

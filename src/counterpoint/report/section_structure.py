@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from counterpoint.core.arrays import NodeSet, listed
+from counterpoint.core.arrays import NodeSet, counted, listed
 from counterpoint.core.factors import Factorization
 from counterpoint.report import figures
 from counterpoint.report.coverage import MOST_NODES
 from counterpoint.report.facts import Facts
 from counterpoint.report.graphs import Graphs
-from counterpoint.report.markup import Html, beside, count, details, figure, number, section, share, table, tag
+from counterpoint.report.markup import Html, beside, details, figure, number, section, share, table, tag
 
 MOST_LISTED = 100  # rows of a long table
 
@@ -69,9 +69,9 @@ def swaps(facts: Facts) -> Html:
     """Return which factor sets were swapped, and from how many donors."""
     found, total = facts.parents, max(1, facts.traced)
     intro = (
-        f"{count(facts.different_sets, 'different set')} of factors changed hands. The counterfactuals have "
-        f"{count(found.bases, 'different base')} and {count(found.donors, 'different donor')} among "
-        f"{count(len(facts.data), 'real row')}; the busiest row contributes to {share(found.heaviest)} of them."
+        f"{counted(facts.different_sets, 'different set')} of factors changed hands. The counterfactuals have "
+        f"{counted(found.bases, 'different base')} and {counted(found.donors, 'different donor')} among "
+        f"{counted(len(facts.data), 'real row')}; the busiest row contributes to {share(found.heaviest)} of them."
     )
     if facts.static_names:
         still = float(facts.made.static.mean()) if len(facts.made) else 0.0
@@ -89,7 +89,7 @@ def swaps(facts: Facts) -> Html:
         "What was swapped",
         tag("p", intro),
         beside(
-            figure("fig-sets", chart, f"The {count(len(names), 'set')} swapped most often."),
+            figure("fig-sets", chart, f"The {counted(len(names), 'set')} swapped most often."),
             table("Swapped sets and their parents", ["swapped set", "rows", "share", "donors", "bases"], rows),
         ),
     )

@@ -6,12 +6,12 @@ from importlib import metadata
 import numpy as np
 
 from counterpoint.checks import Audit
-from counterpoint.core.arrays import listed
+from counterpoint.core.arrays import counted, listed
 from counterpoint.core.funnel import RARE
 from counterpoint.report import figures, verdict
 from counterpoint.report.distributions import column_names
 from counterpoint.report.facts import MOST_PROVENANCE, MOST_ROWS, Facts
-from counterpoint.report.markup import Html, beside, count, details, figure, join, number, section, share, table, tag
+from counterpoint.report.markup import Html, beside, details, figure, join, number, section, share, table, tag
 
 MEANING = {
     "pairs": "pairs of real rows looked at",
@@ -72,7 +72,7 @@ def funnel(facts: Facts) -> Html:
             continue
         part = "–" if name == "pairs" or not counts.proposals else share(value / counts.proposals)
         rows.append([name.replace("_", " "), f"{value:,}", part, meaning])
-    tried = count(counts.tried, "proposal")
+    tried = counted(counts.tried, "proposal")
     told = f"Of {tried} that had something to exchange, {share(counts.acceptance)} were accepted."
     if counts.static:
         told += (
@@ -205,13 +205,13 @@ def _version() -> str:
 
 
 def _amount(facts: Facts) -> str:
-    windows = count(len(facts.made.windows), facts.noun)
+    windows = counted(len(facts.made.windows), facts.noun)
     return windows if facts.made.window == 1 else f"{windows} of {facts.made.window} rows"
 
 
 def summary(facts: Facts) -> Html:
     """Return one line that says what the page is about."""
     return join(
-        [_amount(facts), " made from ", count(len(facts.data), "real transition"), " with ",
-         count(facts.factors.n + facts.factors.m, "factor"), "; mask ", tag("code", facts.mask_name), "."]
+        [_amount(facts), " made from ", counted(len(facts.data), "real transition"), " with ",
+         counted(facts.factors.n + facts.factors.m, "factor"), "; mask ", tag("code", facts.mask_name), "."]
     )  # fmt: skip

@@ -2,11 +2,12 @@
 
 import numpy as np
 
+from counterpoint.core.arrays import counted
 from counterpoint.report import figures
 from counterpoint.report.distributions import Comparison
 from counterpoint.report.facts import Facts
 from counterpoint.report.gallery import card
-from counterpoint.report.markup import Html, beside, count, details, figure, join, number, section, share, table, tag
+from counterpoint.report.markup import Html, beside, details, figure, join, number, section, share, table, tag
 
 MOST_DRAWN = 12  # features with a histogram
 MOST_LISTED = 100  # features in the table
@@ -61,7 +62,7 @@ def windows(facts: Facts) -> Html | None:
         return None
     intro = (
         f"A window of {length} rows is valid only if no edge crosses the swapped set in any of them, so every row "
-        f"costs some yield. Of {count(found.tried, 'window')} proposed for this page, "
+        f"costs some yield. Of {counted(found.tried, 'window')} proposed for this page, "
         f"{share(float(found.uncrossed[0]))} are valid in their first row and "
         f"{share(float(found.uncrossed[-1]))} throughout."
     )
@@ -88,7 +89,7 @@ def gallery(facts: Facts) -> Html:
     good = [card(f"accepted-{k}", example, facts.factors, draw) for k, example in enumerate(facts.accepted)]
     bad = [card(f"rejected-{k}", example, facts.factors, draw) for k, example in enumerate(tried.examples)]
     told = (
-        f"Rejected swaps come from a round of {count(tried.tried, 'swap')} made for this page, of which "
+        f"Rejected swaps come from a round of {counted(tried.tried, 'swap')} made for this page, of which "
         f"{tried.rejected:,} were rejected."
     )
     film = "" if facts.made.window == 1 else " Each is a window: a film strip runs from its first row to its last."

@@ -6,9 +6,10 @@ from enum import IntEnum
 import numpy as np
 
 from counterpoint.checks import Audit
+from counterpoint.core.arrays import counted
 from counterpoint.report.distributions import noise_gap
 from counterpoint.report.facts import Facts
-from counterpoint.report.markup import count, number, share
+from counterpoint.report.markup import number, share
 
 CONFIRMED, WRONG = 0.999, 0.95  # confirmed shares above which the audit is green, and below which it is red
 SURE = 0.99  # what a sample of audited rows must make likely, to be green
@@ -130,7 +131,7 @@ def _recordings(facts: Facts) -> tuple[Remark, ...]:
 def _yield(facts: Facts) -> Remark:
     funnel = facts.made.funnel
     low = funnel.acceptance < LOW_ACCEPTANCE
-    told = f"{share(funnel.acceptance)} of {count(funnel.tried, 'proposal')}"
+    told = f"{share(funnel.acceptance)} of {counted(funnel.tried, 'proposal')}"
     sentence = f"{told} that had something to exchange were accepted."
     if low:
         sentence += " So few survive that they may not be typical; a sparse policy swaps less at a time."
@@ -146,8 +147,8 @@ def _parents(facts: Facts) -> Remark:
     found, rows = facts.parents, facts.traced
     few, heavy = found.donors < FEW_DONORS, found.heaviest > HEAVY
     sentence = (
-        f"{count(rows, 'counterfactual')} came from {found.either:,} of {count(len(facts.data), 'real row')}: "
-        f"{count(found.bases, 'base')} and {count(found.donors, 'donor')}. "
+        f"{counted(rows, 'counterfactual')} came from {found.either:,} of {counted(len(facts.data), 'real row')}: "
+        f"{counted(found.bases, 'base')} and {counted(found.donors, 'donor')}. "
         f"The busiest row contributes to {share(found.heaviest)} of them."
     )
     if few or heavy:

@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("stable_baselines3")
 
 from counterpoint.files import FileProblem
+from tests.adapters.sb3 import goal_environments
 from tests.adapters.sb3.environments import coda, filled, td3
 
 
@@ -93,6 +94,53 @@ def test_a_forged_file_changes_nothing(tmp_path, changes, message):
     assert (other.pos, other.full, other.counterfactual) == (100, False, rows)
     for name, array in other._stored().items():
         np.testing.assert_array_equal(array, before[name])
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("ep_length", lambda a: put(a, 7, 2**40), "row 7 cannot lie in an episode of 1099511627776 rows"),
+        ("ep_length", lambda a: put(a, 7, 3), "row 7 cannot lie in an episode of 3 rows that begins in row 0"),
+        ("ep_length", lambda a: put(a, 199, 300), "row 199 cannot lie in an episode of 300 rows"),
+        ("ep_start", lambda a: put(a, 7, -1), "begins in row -1"),
+        ("ep_start", lambda a: put(a, 0, 250), "begins in row 250"),
+        ("next_achieved_goal", lambda a: put(a, 7, 5.0), "achieved: it does not give"),
+        ("places", lambda a: put(a, 2, -1), "cannot go to place"),
+        ("places", lambda a: put(a, 2, 201), "cannot go to place"),
+        ("both states", lambda a: a[:, :3], "observations have 3 columns, this buffer's 4"),
+        ("counterfactual_action", lambda a: np.hstack([a, a]), "actions have 4 columns, this buffer's 2"),
+    ],
+)
+def test_forged_episodes_and_widths_change_nothing(tmp_path, name, change, message):
+    """What hindsight looks up, now or when an episode is overwritten, lies in the buffer."""
+    path = tmp_path / "buffer.npz"
+    goal_environments.filled(200, buffer_size=300).save(path)
+    with np.load(path) as file:
+        arrays = dict(file)
+    names = ["counterfactual_state", "counterfactual_next_state"] if name == "both states" else [name]
+    np.savez(path, **{**arrays, **{each: change(arrays[each]) for each in names}})
+    other = goal_environments.filled(100, buffer_size=300)
+    before = {each: array.copy() for each, array in other._stored().items()}
+    with pytest.raises(FileProblem, match=rf"buffer.npz: .*{message}"):
+        other.load(path)
+    for each, array in other._stored().items():
+        np.testing.assert_array_equal(array, before[each])
+
+
+def put(array, place, value):
+    array = array.copy()
+    array[place] = value
+    return array
+
+
+@pytest.mark.parametrize("n_envs", [1, 3])
+@pytest.mark.parametrize("rows", [30, 130, 333, 471])
+def test_episodes_of_any_ring_are_right(tmp_path, rows, n_envs):
+    """Also those that go round the end of it, or were overwritten in part."""
+    sizes = {"n_envs": n_envs, "length": 7, "buffer_size": 40 * n_envs}
+    buffer = goal_environments.filled(rows, **sizes)
+    buffer.save(tmp_path / "buffer.npz")
+    goal_environments.filled(0, **sizes).load(tmp_path / "buffer.npz")
 
 
 def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):

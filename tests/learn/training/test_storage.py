@@ -8,10 +8,12 @@ import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
+from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from counterpoint import Factorization, Position
 from counterpoint.files import FileProblem
 from counterpoint.learn import SandyMixture, SandyTransformer, load
+from tests.files.examples import current_umask
 from tests.learn.examples import Linear, make_data
 
 FACTORS = Factorization.blocks(
@@ -98,6 +100,7 @@ def test_damaged_files_are_refused(fitted, tmp_path):
     [
         {"settings": {"width": 2**40}},
         {"settings": {"layers": 10**9}},
+        {"settings": {"width": 8, "epochs": 2**70}},
         {"settings": {"width": "8"}},
         {"settings": [8]},
         {"factors": {"state": {"cart": [0, 2**70]}}},
@@ -118,6 +121,20 @@ def test_what_a_file_claims_is_checked(fitted, tmp_path, changes):
         load(path)
 
 
+def test_no_more_is_built_than_the_file_holds(fitted, tmp_path):
+    """Settings that ask for thousands of layers are refused before there are as many."""
+    path, built = tmp_path / "mask.safetensors", []
+    fitted.save(path)
+    rewrite(path, settings={"width": 8, "layers": 3000})
+    handle = register_module_parameter_registration_hook(lambda *_: built.append(1))
+    try:
+        with pytest.raises(FileProblem, match=r"mask.safetensors: .* more weights than the file holds"):
+            load(path)
+    finally:
+        handle.remove()
+    assert len(built) < 1000
+
+
 def test_any_flipped_bit_is_noticed(fitted, tmp_path):
     path = tmp_path / "mask.safetensors"
     fitted.save(path)
@@ -134,12 +151,6 @@ def test_the_same_training_gives_the_same_bytes(data, tmp_path):
         found.save(tmp_path / name)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
     assert os.stat(tmp_path / "one").st_mode & 0o077 == 0o066 & ~current_umask()
-
-
-def current_umask():
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def test_files_of_others_are_refused(fitted, tmp_path):

@@ -2,6 +2,8 @@
 
 import os
 from abc import abstractmethod
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from stable_baselines3.common.buffers import ReplayBuffer
@@ -55,6 +57,9 @@ class TwoHalves(ReplayBuffer):
         """Go on behind the rows that were loaded."""
         self.pos, self.full = places[0], filled == self.buffer_size
 
+    def _require(self, rows: CounterfactualRows, stored: Mapping[str, Array], room: int) -> None:
+        """Raise if what was read, counterfactual rows and the arrays of a real half of so many, is not right."""
+
     def _stored(self) -> dict[str, Array]:
         return self._real() if self.noise is None else {**self._real(), "noise": self.noise}
 
@@ -81,6 +86,7 @@ class TwoHalves(ReplayBuffer):
             FileProblem: if the file is damaged or another buffer's; this one stays as it was.
         """
         rows = self.counterfactual.emptied()
-        filled, places = storage.load(path, self._stored(), rows, count=len(self._places()))
+        check = partial(self._require, rows)
+        filled, places = storage.load(path, self._stored(), rows, check, count=len(self._places()))
         self._continue(filled, places)
         self.counterfactual = rows

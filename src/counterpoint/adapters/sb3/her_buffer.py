@@ -8,7 +8,7 @@ A goal is a factor that stays as it is, so giving a row another goal is itself a
 swapping the goal alone. That is why counterfactuals need no goals until they are used.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,14 +17,14 @@ from stable_baselines3 import HerReplayBuffer
 from stable_baselines3.common.type_aliases import DictReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
-from counterpoint.adapters.sb3 import doors, goal_doors
+from counterpoint.adapters.sb3 import doors, goal_doors, storage
 from counterpoint.adapters.sb3.goal_doors import AchievedFn, FutureActual, RewardsHere
 from counterpoint.adapters.sb3.halves import TwoHalves
 from counterpoint.core.arrays import Array, Floats, Ints
 from counterpoint.core.augment import Augmenter
 from counterpoint.core.transitions import Transitions
 from counterpoint.goals import ACHIEVED, DESIRED, OBSERVATION
-from counterpoint.replay import Mixing, Rollouts
+from counterpoint.replay import CounterfactualRows, Mixing, Rollouts
 from counterpoint.replay.rows import MakesRows
 
 ROWS = ("actions", "rewards", "dones", "timeouts", "ep_start", "ep_length")
@@ -139,6 +139,14 @@ class CodaHerReplayBuffer(TwoHalves, HerReplayBuffer):
     def _continue(self, filled: int, places: list[int]) -> None:
         super()._continue(filled, places)
         self.ep_length[filled:], self._current_ep_start[:] = 0, places[1:]
+
+    def _require(self, rows: CounterfactualRows, stored: Mapping[str, Array], room: int) -> None:
+        storage.require_episodes(stored, room)
+        at = np.nonzero(stored["ep_length"])
+        if len(rows.ring) and len(at[0]):  # counterfactuals are made only if it is known what rows achieve
+            seen, recorded = (stored[f"next_{key}"][at] for key in (OBSERVATION, ACHIEVED))
+            found = self.achieved or goal_doors.achieved_columns(seen[:LOOKED_AT], recorded[:LOOKED_AT])
+            goal_doors.require_achieved(found, seen, recorded)
 
     def _sources(self, which: Ints | slice) -> Transitions:
         """Return some rows of finished episodes, after a look at what they achieve."""

@@ -33,7 +33,7 @@ _PAIRS = 4000  # pairs of transitions that each threshold is tried on
 _MOST_ENTRIES = 20_000_000  # of the scores of all rows that are judged
 _AIM = 0.5  # share of the target that is aimed at; the rest is for errors of the estimate, which cost little yield
 _MORE = 1.1  # times the yield that thresholds for each kind of edge must have to be worth it
-# How far the estimate was off on development worlds whose kind of influence was left out: see docs/results/trust.md.
+# How far the estimate was off on development worlds, and more: see docs/results/trust.md.
 _SURE = 2.0  # standard errors of an interval
 _LOW, _HIGH = 0.3, 5.0  # times what was found
 _EVEN = 0.04  # what may be found where nothing is missed

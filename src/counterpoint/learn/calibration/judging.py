@@ -178,14 +178,15 @@ class Trial:
         """Return how much of what the mask sees the witness sees too.
 
         The witness knows nothing of the mask. Rows with a single edge, whose target is surprised, are influences that
-        it should find by itself. Where it does not, it would not find those that the mask misses either.
+        it should find by itself. Where it does not, it would not find those that the mask misses either; and where
+        there are none to try it by, nobody can say that it sees anything.
         """
         witness, edges = self.witness, self.asked.edges(self.answer, tau)
         moved = witness.moved(edges)
         alone = moved & (moved.sum(axis=1, keepdims=True) == 1) & witness.known[:, None]
         shown = alone & witness.surprised[:, None]
         planted = float(shown.sum() - (witness.usual(edges) * alone.sum(axis=(0, 1))).sum())
-        return min(1.0, float((shown & witness.loud).sum()) / planted) if planted >= _FEWEST_PLANTED else 1.0
+        return min(1.0, float((shown & witness.loud).sum()) / planted) if planted >= _FEWEST_PLANTED else 0.0
 
     def _lawless(self, swaps: Swaps, tau: float | Floats) -> Bools:
         """Return the proposals with a factor that nobody can judge in the row it comes from, (R,)."""

@@ -129,8 +129,13 @@ class Learner(Training, ABC):
             )
         return self.fitted
 
-    def save(self, path: str | Path) -> None:
-        """Write settings, factors and weights to one safetensors file, whole or not at all."""
+    def save(self, path: str | Path, *, force: bool = True) -> None:
+        """Write settings, factors and weights to one safetensors file, whole or not at all.
+
+        Args:
+            path: the file.
+            force: replace one that is there.
+        """
         learned = self.learned()
         record = storage.Record(
             name=type(self).__name__,
@@ -140,7 +145,7 @@ class Learner(Training, ABC):
             history=learned.history,
             weights=learned.network.state_dict(),
         )
-        storage.write(path, record)
+        storage.write(path, record, force=force)
 
     @classmethod
     def load(cls, path: str | Path, *, factors: Factorization | None = None) -> Self:

@@ -47,8 +47,8 @@ class Record:
     weights: Mapping[str, Tensor]
 
 
-def write(path: str | Path, record: Record) -> None:
-    """Write a record. The file appears whole or not at all, and replaces one that is there."""
+def write(path: str | Path, record: Record, *, force: bool = True) -> None:
+    """Write a record. The file appears whole or not at all, and replaces one that is there only by ``force``."""
     history = asdict(record.history)
     del history["seconds"]  # the same training must give the same bytes
     text = json.dumps(
@@ -68,7 +68,7 @@ def write(path: str | Path, record: Record) -> None:
         }
     )
     weights = {name: tensor.detach().clone().contiguous() for name, tensor in record.weights.items()}
-    with output(Path(path), force=True) as file:
+    with output(Path(path), force=force) as file:
         file.write(_ordered(save(weights, {_KEY: text, _CHECKSUM: _checksum(text, weights)})))
 
 
