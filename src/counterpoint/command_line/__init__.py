@@ -76,7 +76,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _explained_run(arguments: Sequence[str] | None, given: argparse.Namespace) -> int:
     """Run a verb; what the library explains becomes one line."""
-    given.own_process = arguments is None
     words = sys.argv[1:] if arguments is None else list(arguments)
     parser(words[0] if words else None).parse_args(words, given)
     given.command = shlex.join(["counterpoint", *words])

@@ -22,7 +22,6 @@ from typing import Any
 
 from counterpoint.command_line import arguments, shards
 from counterpoint.command_line.judging import judging
-from counterpoint.command_line.process import keep_memory
 from counterpoint.core.augment import Augmenter
 from counterpoint.description import Description
 from counterpoint.description.building import settings_of
@@ -63,8 +62,6 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Augment a file, or a folder of files."""
-    if given.own_process:
-        keep_memory()
     source = arguments.opened(given)
     description = arguments.described(given.description, source)
     if shards.meant(given, source):
