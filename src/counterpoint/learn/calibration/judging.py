@@ -137,9 +137,19 @@ class Trial:
         gaps = cross & lively & self.support.unknown(swaps.proposal.state, swaps.proposal.action)
         rejected = gaps.any(axis=(1, 2))
         gaps |= cross & lively & thin
-        error, (odd, usual) = self._error(findings, swaps, where, cross), self._unexplained(swaps, tau)
-        lawless, sight = self._lawless(swaps, tau), self._sight(tau)
-        return Hearing(wrong, gaps.any(axis=(1, 2)), rejected, lawless, error, odd, usual, sight, gaps)
+        edges = self.asked.edges(self.answer, tau)
+        odd, usual = self._unexplained(swaps, edges)
+        return Hearing(
+            wrong=wrong,
+            unknown=gaps.any(axis=(1, 2)),
+            rejected=rejected,
+            lawless=self._lawless(swaps, edges),
+            error=self._error(findings, swaps, where, cross),
+            unexplained=odd,
+            usual=usual,
+            sight=self._sight(edges),
+            gaps=gaps,
+        )
 
     def _shown(self, swaps: Swaps, findings: list[Finding]) -> Floats:
         """Return the chance that a source across the cut moved a target in the row it comes from, (R, N, n).
@@ -162,36 +172,34 @@ class Trial:
         n, nodes = self.asked.factors.n, np.arange(values.shape[1])
         return np.asarray(values[swaps.origin[:, None, :n], nodes[:, None], nodes[:n]])
 
-    def _unexplained(self, swaps: Swaps, tau: float | Floats) -> tuple[float, float]:
+    def _unexplained(self, swaps: Swaps, edges: Bools) -> tuple[float, float]:
         """Return how many surprises of a proposal's parents have no cause that anybody knows, and how many are usual.
 
         What is beyond the usual is the blindness of both, witness and mask.
         """
         n, witness = self.asked.factors.n, self.witness
-        edges = self.asked.edges(self.answer, tau)
         calm = witness.known & ~witness.loud.any(axis=1) & ~witness.moved(edges).any(axis=1)
         origin = swaps.origin[:, :n]
         odd, asked = (np.take_along_axis(each, origin, axis=0) for each in (calm & witness.puzzled, calm))
         return float(odd.sum(axis=1).mean()), float((asked * witness.usual(edges)).sum(axis=1).mean())
 
-    def _sight(self, tau: float | Floats) -> float:
+    def _sight(self, edges: Bools) -> float:
         """Return how much of what the mask sees the witness sees too.
 
         The witness knows nothing of the mask. Rows with a single edge, whose target is surprised, are influences that
         it should find by itself. Where it does not, it would not find those that the mask misses either; and where
         there are none to try it by, nobody can say that it sees anything.
         """
-        witness, edges = self.witness, self.asked.edges(self.answer, tau)
-        moved = witness.moved(edges)
+        witness, moved = self.witness, self.witness.moved(edges)
         alone = moved & (moved.sum(axis=1, keepdims=True) == 1) & witness.known[:, None]
         shown = alone & witness.surprised[:, None]
         planted = float(shown.sum() - (witness.usual(edges) * alone.sum(axis=(0, 1))).sum())
         return min(1.0, float((shown & witness.loud).sum()) / planted) if planted >= _FEWEST_PLANTED else 0.0
 
-    def _lawless(self, swaps: Swaps, tau: float | Floats) -> Bools:
+    def _lawless(self, swaps: Swaps, edges: Bools) -> Bools:
         """Return the proposals with a factor that nobody can judge in the row it comes from, (R,)."""
         witness, n = self.witness, self.asked.factors.n
-        rows = witness.lawless & ~witness.moved(self.asked.edges(self.answer, tau)).any(axis=1)
+        rows = witness.lawless & ~witness.moved(edges).any(axis=1)
         return np.asarray(np.take_along_axis(rows, swaps.origin[:, :n], axis=0).any(axis=1))
 
     def _error(self, findings: list[Finding], swaps: Swaps, where: list[list[Ints]], cross: Bools) -> float:
