@@ -41,11 +41,12 @@ def parser(
 
 def execute(
     given: argparse.Namespace,
-    work: Callable[[Any, rows.Write], None],
+    work: Callable[[Any, Any], None],
     runs: Iterable[Any],
     report: Callable[[Path], None],
     *,
     steps: int = 1,
+    together: int | None = None,
 ) -> None:
     """Do what the command line asks for: the runs of its preset, or the report on those that are finished.
 
@@ -55,13 +56,14 @@ def execute(
         runs: configurations with a ``name``, in the order in which they start.
         report: writes the page, given the folder of the preset's rows.
         steps: the ``step`` of the last measurement.
+        together: how many runs a process does in step, if ``work`` is one that takes several.
     """
     folder = given.folder / given.preset
     if given.command == "report":
         report(folder)
     else:
         todo = {config.name: config for config in runs}
-        rows.run_all(work, todo, folder, processes=given.processes, steps=steps)
+        rows.run_all(work, todo, folder, processes=given.processes, steps=steps, together=together)
 
 
 def some_of(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:

@@ -10,9 +10,9 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from multiprocessing import get_context, parent_process
 from pathlib import Path
@@ -66,29 +66,49 @@ def read(path: Path) -> tuple[Row, list[Row]]:
 
 
 def run_all(
-    work: Callable[[Any, Write], None], runs: Mapping[str, Any], folder: Path, *, processes: int = 2, steps: int = 1
+    work: Callable[[Any, Any], None],
+    runs: Mapping[str, Any],
+    folder: Path,
+    *,
+    processes: int = 2,
+    steps: int = 1,
+    together: int | None = None,
 ) -> None:
     """Run what is not finished; if runs fail, do the others, then leave the program with their names.
 
     Args:
-        work: ``(config, write)``, a function of a module, for other processes must find it.
+        work: ``(config, write)``, a function of a module, for other processes must find it; with ``together``,
+            ``(configs, writes)`` of several runs.
         runs: configuration by name of the run, in the order in which they start.
         folder: where the files are.
         processes: how many runs at a time; each has one thread.
         steps: the ``step`` of the last measurement, for the progress display.
+        together: how many runs a process does in step.
     """
     todo = {name: config for name, config in runs.items() if not (folder / f"{name}.jsonl").exists()}
     print(f"{len(runs)} runs, {len(runs) - len(todo)} finished already; files in {folder}", flush=True)
-    context, failed = get_context("spawn"), []
+    context = get_context("spawn")
+    failed: list[str] = []
     with _one_thread_each(), ProcessPoolExecutor(processes, mp_context=context, max_tasks_per_child=1) as pool:
-        futures = {pool.submit(_one, work, config, folder / f"{name}.jsonl"): name for name, config in todo.items()}
+        futures = {}
+        for names in _groups(list(todo), together or 1):
+            configs, paths = [todo[name] for name in names], [folder / f"{name}.jsonl" for name in names]
+            job = (_several, work, configs, paths) if together else (_one, work, configs[0], paths[0])
+            futures[pool.submit(*job)] = names
         for future in _watched(futures, folder, steps):
             error = future.exception()
             if error is not None:
-                failed.append(futures[future])
-                print(f"{futures[future]} failed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+                failed.extend(futures[future])
+                print(
+                    f"{', '.join(futures[future])} failed: {type(error).__name__}: {error}", file=sys.stderr, flush=True
+                )
     if failed:
         raise SystemExit(f"{len(failed)} of {len(runs)} runs failed: {', '.join(failed)}")
+
+
+def _groups(names: Sequence[str], size: int) -> Iterator[tuple[str, ...]]:
+    for start in range(0, len(names), size):
+        yield tuple(names[start : start + size])
 
 
 @contextmanager
@@ -109,6 +129,13 @@ def _one(work: Callable[[Any, Write], None], config: Any, path: Path) -> None:
         work(config, write)
 
 
+def _several(work: Callable[[Any, Any], None], configs: Sequence[Any], paths: Sequence[Path]) -> None:
+    Thread(target=_end_with_parent, daemon=True).start()
+    with ExitStack() as stack:
+        pairs = zip(paths, configs, strict=True)
+        work(configs, [stack.enter_context(recording(path, config)) for path, config in pairs])
+
+
 def _end_with_parent() -> None:
     """End this process once the one that started it is gone: nobody would wait for the run, and it would go on."""
     parent = parent_process()
@@ -117,21 +144,24 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _watched(futures: dict["Future[None]", str], folder: Path, steps: int) -> Iterator["Future[None]"]:
+def _watched(futures: dict["Future[None]", tuple[str, ...]], folder: Path, steps: int) -> Iterator["Future[None]"]:
     """Give runs as they end, and meanwhile show how far each one is; without a screen, a line per finished run."""
     console = Console()
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal) as progress:
-        bars = {name: progress.add_task(name, total=steps, start=False, visible=False) for name in futures.values()}
+        shown = {future: ", ".join(names) for future, names in futures.items()}
+        bars = {
+            future: progress.add_task(text, total=steps, start=False, visible=False) for future, text in shown.items()
+        }
         open_runs = set(futures)
         while open_runs:
             ended, open_runs = wait(open_runs, timeout=2.0, return_when=FIRST_COMPLETED)
             for future in open_runs if console.is_terminal else ():
-                _advance(progress, bars[futures[future]], _part(folder / f"{futures[future]}.jsonl"))
+                _advance(progress, bars[future], _part(folder / f"{futures[future][0]}.jsonl"))
             for future in ended:
-                progress.update(bars[futures[future]], completed=steps)
+                progress.update(bars[future], completed=steps)
                 if not console.is_terminal:
-                    print(f"{time.strftime('%H:%M:%S')} {futures[future]} ended, {len(open_runs)} to go", flush=True)
+                    print(f"{time.strftime('%H:%M:%S')} {shown[future]} ended, {len(open_runs)} to go", flush=True)
                 yield future
 
 

@@ -9,9 +9,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser = command.parser(batch_pong.__doc__, run.PRESETS, "batch_pong")
     parser.add_argument("--arms", type=command.some_of(run.ARMS), default=(), help="those of the preset by default")
     parser.add_argument("--sizes", type=_thousands, default=(), help="in thousands of rows, with commas between")
+    parser.add_argument("--together", type=int, default=6, help="agents that a process trains in step")
     given = parser.parse_args(arguments)
     updates = run.PRESETS[given.preset][3].updates
-    command.execute(given, run.work, run.runs(given.preset, given.arms, given.sizes), report.write, steps=updates)
+    runs = run.runs(given.preset, given.arms, given.sizes)
+    command.execute(given, run.work, runs, report.write, steps=updates, together=given.together)
 
 
 def _thousands(text: str) -> tuple[int, ...]:

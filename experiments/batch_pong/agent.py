@@ -1,4 +1,4 @@
-"""The agent of the batch experiment: TD3 of Stable-Baselines3, trained from a table of rows that never changes."""
+"""The agents of the batch experiment: TD3 of Stable-Baselines3, trained from tables of rows that never change."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,8 +9,6 @@ import torch
 from stable_baselines3 import TD3
 from stable_baselines3.common.utils import update_learning_rate
 from torch import Tensor, nn
-from torch.nn.functional import linear, mse_loss
-from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 import counterpoint.adapters.gymnasium as worlds
 from counterpoint import Transitions
@@ -40,104 +38,144 @@ class Units:
 
 
 class Weights:
-    """The weights of a network as one vector: an optimiser makes one step on it, and not one on each of its parts."""
+    """The same network of several agents: each part stacked, (agents, in, out), and all parts views of one vector."""
 
-    def __init__(self, module: nn.Module) -> None:
-        parts = list(module.parameters())
-        self.vector = parameters_to_vector(parts).detach()
-        vector_to_parameters(self.vector, parts)  # from now on they are views of it
+    def __init__(self, networks: Sequence[nn.Module]) -> None:
+        parts = zip(*(network.parameters() for network in networks), strict=True)
+        stacked = [torch.stack([_as_factor(part) for part in same]) for same in parts]
+        self.vector = torch.cat([part.reshape(-1) for part in stacked])
         self.vector.grad = torch.zeros_like(self.vector)
-        for part, slope in zip(parts, self.vector.grad.split([part.numel() for part in parts]), strict=True):
-            part.grad = slope.view_as(part) if part.requires_grad else None
+        sizes = [part.numel() for part in stacked]
+        self.parts: list[Tensor] = []
+        pieces = zip(stacked, self.vector.split(sizes), self.vector.grad.split(sizes), strict=True)
+        for part, values, slopes in pieces:
+            self.parts.append(values.view_as(part).requires_grad_())
+            self.parts[-1].grad = slopes.view_as(part)
 
-    def optimiser(self, learning_rate: float) -> torch.optim.Adam:
-        """Return Adam on the vector."""
-        return torch.optim.Adam([self.vector], lr=learning_rate, fused=True)
+    def optimiser(self) -> torch.optim.Adam:
+        """Return Adam on the vector: one step on it, and not one on each of its parts."""
+        return torch.optim.Adam([self.vector], fused=True)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return what the networks make of ``x``, (agents, B, in), before any last nonlinearity."""
+        return forward(self.parts, x)
 
 
-class BatchTD3(TD3):
-    """TD3 with targets within ±50, and with rows that are tensors from the beginning.
+def _as_factor(part: Tensor) -> Tensor:
+    """Return weights of a layer as what its input is multiplied by, offsets as a row."""
+    return part.detach().t() if part.dim() == 2 else part.detach()[None]
 
-    Networks and the rule of an update are those of Stable-Baselines3. ``train`` is written anew because small networks
-    on one core spend more time around their products than in them: rows are not copied from arrays, batches are drawn
-    ahead, weights are one vector, and the actor's step does not ask for gradients of the critics that nobody uses.
+
+class Agents:
+    """Agents of Stable-Baselines3's TD3 that learn in step, each from a table of its own, with targets within ±50.
+
+    Networks and the rule of an update are theirs. Small networks on one core spend more time around their products than
+    in them, hence one program for all agents: weights are stacked, rows are tensors from the beginning, batches are
+    drawn ahead, and the actors' step does not ask for gradients of the critics that nobody uses. No agent sees anything
+    of another, and each has its own generator: it comes out the same, but for rounding, in any company.
     """
 
-    def prepare(self, data: Transitions, units: Units) -> None:
-        """Take the rows to learn from, and lay out the networks for it."""
-        columns = data.action, data.reward[:, None], (self.gamma * ~data.terminated)[:, None]
-        plain = (torch.from_numpy(column.astype(np.float32)) for column in columns)
-        self.units = units
-        self.rows = (units(data.state), *plain, units(data.next_state))
-        networks = self.actor, self.critic, self.actor_target, self.critic_target
-        self.weights = tuple(Weights(network) for network in networks)
-        rate = self.lr_schedule(1.0)
-        self.optimisers = tuple(weights.optimiser(rate) for weights in self.weights[:2])
-        self.actors = tuple(list(network.mu.parameters()) for network in (self.actor, self.actor_target))
-        self.critics = tuple([list(q.parameters()) for q in c.q_networks] for c in (self.critic, self.critic_target))
-        self.first_critic = [part.detach() for part in self.critics[0][0]]  # the same memory, without gradients
+    def __init__(self, made: Sequence[TD3], tables: Sequence[Transitions], units: Sequence[Units]) -> None:
+        self.rule, self.units, self.updates = made[0], tuple(units), 0
+        self.generators = [torch.Generator().manual_seed(int(one.seed or 0)) for one in made]
+        self.sizes = [len(table) for table in tables]
+        self.first_row = torch.tensor([0, *self.sizes[:-1]]).cumsum(0)[:, None]
+        self.widths = _widths(tables[0])
+        rows = zip(tables, self.units, strict=True)
+        self.rows = torch.cat([_as_rows(table, unit, self.rule.gamma) for table, unit in rows])
+        self.actor = Weights([one.actor for one in made])
+        self.critic = Weights([one.critic.q_networks[which] for which in range(2) for one in made])
+        self.actor_target = Weights([one.actor_target for one in made])
+        self.critic_target = Weights([one.critic_target.q_networks[which] for which in range(2) for one in made])
+        self.first_critic = [part.detach()[: len(made)] for part in self.critic.parts]  # the same memory
+        self.optimisers = {network: network.optimiser() for network in (self.actor, self.critic)}
 
-    def train(self, gradient_steps: int, batch_size: int = 100) -> None:
-        """Make ``gradient_steps`` updates of the critics, and every ``policy_delay`` one of actor and targets."""
-        for optimiser in self.optimisers:
-            update_learning_rate(optimiser, self.lr_schedule(self._current_progress_remaining))
-        for batch, noise in self._batches(gradient_steps, batch_size):
-            self._n_updates += 1
+    def train(self, steps: int, batch_size: int, remaining: float = 1.0) -> None:
+        """Make ``steps`` updates of the critics, and every ``policy_delay`` one of actors and targets.
+
+        Args:
+            steps: how many.
+            batch_size: rows of each, for every agent.
+            remaining: share of the training that is still ahead, for a learning rate that falls.
+        """
+        for optimiser in self.optimisers.values():
+            update_learning_rate(optimiser, self.rule.lr_schedule(remaining))
+        for batch, noise in self.batches(steps, batch_size):
+            self.updates += 1
             self._improve_critics(batch, noise)
-            if self._n_updates % self.policy_delay == 0:
-                self._improve_actor(batch[0])
-                for leader, target in zip(self.weights[:2], self.weights[2:], strict=True):
-                    target.vector.lerp_(leader.vector, self.tau)
+            if self.updates % self.rule.policy_delay == 0:
+                self._improve_actors(batch[0])
+                self.actor_target.vector.lerp_(self.actor.vector, self.rule.tau)
+                self.critic_target.vector.lerp_(self.critic.vector, self.rule.tau)
 
-    def _batches(self, count: int, size: int) -> Iterator[tuple[Batch, Tensor]]:
+    def batches(self, count: int, size: int) -> Iterator[tuple[Batch, Tensor]]:
+        """Give batches, (agents, B, width) each, and the noise on their target actions."""
         for start in range(0, count, AHEAD):
             now = min(AHEAD, count - start)
-            chosen = torch.randint(len(self.rows[0]), (now, size))
-            noise = torch.randn(now, size, self.rows[1].shape[1]).mul_(self.target_policy_noise)
-            noise.clamp_(-self.target_noise_clip, self.target_noise_clip)
+            drawn = [
+                (torch.randint(rows, (now, size), generator=own), torch.randn(now, size, self.widths[1], generator=own))
+                for rows, own in zip(self.sizes, self.generators, strict=True)
+            ]
+            chosen = torch.stack([index for index, _ in drawn], dim=1) + self.first_row
+            noise = torch.stack([disturbance for _, disturbance in drawn], dim=1).mul_(self.rule.target_policy_noise)
+            noise.clamp_(-self.rule.target_noise_clip, self.rule.target_noise_clip)
             for index, disturbance in zip(chosen, noise, strict=True):
-                state, action, reward, discount, after = (column[index] for column in self.rows)
+                rows = self.rows[index.view(-1)].view(*index.shape, -1)
+                state, action, reward, discount, after = rows.split(self.widths, dim=2)
                 yield (state, action, reward, discount, after), disturbance
 
     def _improve_critics(self, batch: Batch, noise: Tensor) -> None:
         state, action, reward, discount, after = batch
         with torch.no_grad():
-            wanted = (forward(self.actors[1], after).tanh_() + noise).clamp_(-1.0, 1.0)
-            ahead = torch.cat([after, wanted], dim=1)
-            one, two = (forward(critic, ahead) for critic in self.critics[1])
+            wanted = (self.actor_target(after).tanh_() + noise).clamp_(-1.0, 1.0)
+            one, two = self.critic_target(torch.cat([after, wanted], dim=2).repeat(2, 1, 1)).chunk(2)
             target = (reward + discount * torch.minimum(one, two)).clamp_(-BOUND, BOUND)
-        seen = torch.cat([state, action], dim=1)
-        one, two = (mse_loss(forward(critic, seen), target) for critic in self.critics[0])
-        self._step(1, one + two)
+        promised = self.critic(torch.cat([state, action], dim=2).repeat(2, 1, 1))
+        self._step(self.critic, (promised - target.repeat(2, 1, 1)).square().mean(dim=(1, 2)).sum())
 
-    def _improve_actor(self, state: Tensor) -> None:
-        wanted = torch.cat([state, forward(self.actors[0], state).tanh()], dim=1)
-        self._step(0, -forward(self.first_critic, wanted).mean())
+    def _improve_actors(self, state: Tensor) -> None:
+        wanted = torch.cat([state, self.actor(state).tanh()], dim=2)
+        self._step(self.actor, -forward(self.first_critic, wanted).mean(dim=(1, 2)).sum())
 
-    def _step(self, which: int, loss: Tensor) -> None:
+    def _step(self, network: Weights, loss: Tensor) -> None:
         loss.backward()
-        self.optimisers[which].step()
-        self.optimisers[which].zero_grad(set_to_none=False)
+        self.optimisers[network].step()
+        self.optimisers[network].zero_grad(set_to_none=False)
+
+    def greedy(self, state: np.ndarray) -> np.ndarray:
+        """Return the actions that the agents think best in ``state``, (agents, B, S), as (agents, B, 2)."""
+        seen = torch.stack([unit(own) for unit, own in zip(self.units, state, strict=True)])
+        with torch.no_grad():
+            return np.asarray(self.actor(seen).tanh_().numpy())
 
 
 def forward(weights: Sequence[Tensor], x: Tensor) -> Tensor:
-    """Return what a network with two hidden layers makes of ``x``, before any last nonlinearity."""
+    """Return what networks with two hidden layers make of ``x``, (agents, B, in), before any last nonlinearity."""
     one, offset_one, two, offset_two, three, offset_three = weights
-    hidden = torch.relu(linear(torch.relu(linear(x, one, offset_one)), two, offset_two))
-    return linear(hidden, three, offset_three)
+    hidden = torch.baddbmm(offset_two, torch.baddbmm(offset_one, x, one).relu_(), two).relu_()
+    return torch.baddbmm(offset_three, hidden, three)
 
 
-def agent(data: Transitions, units: Units, *, seed: int, width: int = 128, **settings: Any) -> BatchTD3:
-    """Return an agent that will learn from ``data``, all of it and nothing else.
+def _widths(table: Transitions) -> list[int]:
+    return [table.state.shape[1], table.action.shape[1], 1, 1, table.state.shape[1]]
+
+
+def _as_rows(table: Transitions, units: Units, gamma: float) -> Tensor:
+    """Return state, action, reward, discount and next state side by side."""
+    columns = table.action, table.reward[:, None], (gamma * ~table.terminated)[:, None]
+    plain = (torch.from_numpy(column.astype(np.float32)) for column in columns)
+    return torch.cat([units(table.state), *plain, units(table.next_state)], dim=1)
+
+
+def untrained(*, seed: int, width: int = 128, **settings: Any) -> TD3:
+    """Return an agent of Stable-Baselines3 that knows nothing yet.
 
     Args:
-        data: the rows.
-        units: in which networks see states.
         seed: of networks and batches.
         width: of both hidden layers.
         **settings: of TD3: ``learning_rate``, ``tau`` and ``policy_delay``.
     """
-    made = BatchTD3(
+    return TD3(
         "MlpPolicy",
         worlds.WorldEnv("pong"),
         buffer_size=1,
@@ -147,30 +185,24 @@ def agent(data: Transitions, units: Units, *, seed: int, width: int = 128, **set
         device="cpu",
         **settings,
     )
-    made.prepare(data, units)
-    return made
 
 
-def success(made: BatchTD3, world: Pong, games: int, rng: np.random.Generator) -> float:
-    """Return the share of games that the greedy agent wins: the last reward is +1. All are played at once."""
-    state, noise = world.reset(games, rng), world.noise(games, rng)
-    scored = np.zeros(games, np.int64)
-    over, won = np.zeros(games, bool), np.zeros(games, bool)
+def success(agents: Agents, world: Pong, games: int, rngs: Sequence[np.random.Generator]) -> np.ndarray:
+    """Return the share of games that each greedy agent wins: the last reward is +1. All are played at once."""
+    many = games * len(rngs)
+    state = np.concatenate([world.reset(games, rng) for rng in rngs])
+    noise = np.concatenate([world.noise(games, rng) for rng in rngs])
+    scored = np.zeros(many, np.int64)
+    over, won = np.zeros(many, bool), np.zeros(many, bool)
     for step in range(1, world.length + 1):
-        action = greedy(made, state)
+        action = agents.greedy(state.reshape(len(rngs), games, -1)).reshape(many, -1)
         after = world.step(state, action, noise)
         reward = world.reward(state, action, after)
         scored += reward != 0
-        ends = world.ends(np.full(games, step), scored) & ~over
+        ends = world.ends(np.full(many, step), scored) & ~over
         won |= ends & world.success(reward)
         over |= ends
         state = after
         if over.all():
             break
-    return float(won.mean())
-
-
-def greedy(made: BatchTD3, state: np.ndarray) -> np.ndarray:
-    """Return the actions that the agent thinks best, (B, 2)."""
-    with torch.no_grad():
-        return np.asarray(made.actor.mu(made.units(state)).numpy())
+    return np.asarray(won.reshape(len(rngs), games).mean(axis=1))

@@ -7,9 +7,10 @@ import numpy as np
 import torch
 from stable_baselines3.common.utils import LinearSchedule
 
+from counterpoint import Transitions
 from experiments import rows
 from experiments.batch_pong import data
-from experiments.batch_pong.agent import Units, agent, success
+from experiments.batch_pong.agent import Agents, Units, success, untrained
 from experiments.batch_pong.data import Source
 from experiments.batch_pong.peers import Diffusion
 from experiments.batch_pong.truth import judged
@@ -84,9 +85,29 @@ def runs(preset: str, arms: Sequence[str] = (), sizes: Sequence[int] = ()) -> It
             yield from (replace(base, arm=arm, source=source) for arm in arms or known)
 
 
-def work(config: Config, write: rows.Write) -> None:
-    """Do one run: enlarge the dataset, ask the world about it, train, and play now and then."""
+def work(configs: Sequence[Config], writes: Sequence[rows.Write]) -> None:
+    """Do runs of one preset in step: enlarge each dataset, ask the world about it, train, and play now and then."""
     torch.set_num_threads(1)
+    tables = [prepared(config, write) for config, write in zip(configs, writes, strict=True)]
+    usual = configs[0]
+    if not usual.updates:
+        return
+    rate = LinearSchedule(usual.learning_rate, 0.0, 1.0) if usual.falling else usual.learning_rate
+    settings = {"learning_rate": rate, "tau": usual.target_rate, "policy_delay": usual.policy_delay}
+    seeds = [config.source.seed for config in configs]
+    units = [Units.of(data.real(config.source)) if config.standardise else Units() for config in configs]
+    players = Agents([untrained(seed=seed, width=usual.width, **settings) for seed in seeds], tables, units)
+    for update in range(usual.evaluate_every, usual.updates + 1, usual.evaluate_every):
+        remaining = 1 - (update - usual.evaluate_every) / usual.updates
+        players.train(usual.evaluate_every, usual.batch_size, remaining)
+        rngs = [np.random.default_rng([seed, update]) for seed in seeds]
+        won = success(players, usual.source.world, usual.games, rngs)
+        for write, share in zip(writes, won, strict=True):
+            write(step=update, success=share)
+
+
+def prepared(config: Config, write: rows.Write) -> Transitions:
+    """Return the rows that the agent of a run learns from, and write down what the world says of them."""
     source = config.source
     real = data.real(source)
     made = data.added(source, config.arm)
@@ -97,15 +118,4 @@ def work(config: Config, write: rows.Write) -> None:
         write(step=0, origin=origin, made=len(part), **judged(part, source.world, usual), **scores)
     if config.arm.endswith("ours"):
         write(step=0, **data.ours(source)[1])
-    if not config.updates:
-        return
-    enlarged = data.enlarged(source, made)
-    rate = LinearSchedule(config.learning_rate, 0.0, 1.0) if config.falling else config.learning_rate
-    settings = {"learning_rate": rate, "tau": config.target_rate, "policy_delay": config.policy_delay}
-    units = Units.of(real) if config.standardise else Units()
-    player = agent(enlarged, units, seed=source.seed, width=config.width, **settings)
-    for update in range(config.evaluate_every, config.updates + 1, config.evaluate_every):
-        player._update_current_progress_remaining(update - config.evaluate_every, config.updates)
-        player.train(config.evaluate_every, config.batch_size)
-        rng = np.random.default_rng([source.seed, update])
-        write(step=update, success=success(player, source.world, config.games, rng))
+    return data.enlarged(source, made)

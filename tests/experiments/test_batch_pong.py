@@ -14,7 +14,7 @@ from stable_baselines3.common.utils import LinearSchedule
 from counterpoint import Augmenter, Transitions, files
 from counterpoint.core.transitions import ORIGINS
 from counterpoint.report import write_report
-from counterpoint.worlds import Pong
+from counterpoint.worlds import Pong, pong_policy
 from experiments import pages, rows
 from experiments.batch_pong import agent, data, peers, report, run, truth
 from experiments.batch_pong.__main__ import main
@@ -184,13 +184,18 @@ def test_a_diffusion_model_draws_what_it_was_shown():
     assert not np.array_equal(one, other)
 
 
+def learners(*tables, units=None, seeds=None, **settings):
+    made = [agent.untrained(seed=seed, **settings) for seed in seeds or [0] * len(tables)]
+    return agent.Agents(made, tables, [units or agent.Units()] * len(tables))
+
+
 def shared_batches(player, count, size):
     """Give the batches that ``player`` will draw, in the shape in which Stable-Baselines3 samples them."""
     from stable_baselines3.common.type_aliases import ReplayBufferSamples
 
-    drawn = [batch for batch, _ in player._batches(count, size)]
+    drawn = [[column[0] for column in batch] for batch, _ in player.batches(count, size)]
     return [
-        ReplayBufferSamples(state, action, after, 1.0 - discount / player.gamma, reward)
+        ReplayBufferSamples(state, action, after, 1.0 - discount / player.rule.gamma, reward)
         for state, action, reward, discount, after in drawn
     ]
 
@@ -198,75 +203,90 @@ def shared_batches(player, count, size):
 @pytest.mark.parametrize("policy_delay", [1, 2])
 def test_an_update_is_that_of_stable_baselines3(policy_delay):
     """From the same weights and batches, without the noise that both draw for themselves."""
-    from stable_baselines3 import TD3
     from stable_baselines3.common.logger import Logger
-
-    from counterpoint.adapters.gymnasium import WorldEnv
 
     ended = np.random.default_rng(0).random(SOURCE.rows) < 0.1
     rows = data.real(SOURCE).replace(terminated=ended)
-    ours = agent.agent(
-        rows, agent.Units.of(rows), seed=0, width=16, policy_delay=policy_delay, tau=0.1, learning_rate=1e-2
-    )
-    plain = {"policy_delay": policy_delay, "tau": 0.1, "learning_rate": 1e-2, "policy_kwargs": {"net_arch": [16, 16]}}
-    theirs = TD3("MlpPolicy", WorldEnv("pong"), buffer_size=1, gamma=0.98, seed=0, device="cpu", **plain)
-    ours.target_policy_noise = theirs.target_policy_noise = 0.0
+    plain = {"policy_delay": policy_delay, "tau": 0.1, "learning_rate": 1e-2, "width": 16}
+    theirs = agent.untrained(seed=0, **plain)
+    theirs.target_policy_noise = 0.0
+    ours, same = (agent.Agents([theirs], [rows], [agent.Units.of(rows)]) for _ in range(2))
     theirs.set_logger(Logger(None, []))
-    torch.manual_seed(1)
-    batches = iter(shared_batches(ours, 7, 64))
+    batches = iter(shared_batches(same, 7, 64))
     theirs.replay_buffer.sample = lambda *_, **__: next(batches)
     theirs.train(7, 64)
-    torch.manual_seed(1)
     ours.train(7, 64)
-    for mine, known in zip(ours.policy.parameters(), theirs.policy.parameters(), strict=True):
-        assert torch.allclose(mine, known, rtol=1e-4, atol=1e-5)
+    trained = agent.Agents([theirs], [rows], [agent.Units.of(rows)])
+    for name in ("actor", "critic", "actor_target", "critic_target"):
+        assert torch.allclose(getattr(ours, name).vector, getattr(trained, name).vector, rtol=1e-4, atol=1e-5)
+        assert not torch.equal(getattr(ours, name).vector, getattr(same, name).vector)
+
+
+def test_an_agent_learns_the_same_in_any_company():
+    """From its own table, with its own batches; only the last bits may differ."""
+    real = data.real(SOURCE)
+    other = real[:1000].replace(reward=np.ones(1000, np.float32))
+    alone = learners(real, seeds=[3], width=8, learning_rate=1e-2)
+    among = learners(other, real, other, seeds=[0, 3, 1], width=8, learning_rate=1e-2)
+    for players in (alone, among):
+        players.train(20, 32)
+    for single, several in zip(alone.actor.parts, among.actor.parts, strict=True):
+        assert torch.allclose(single[0], several[1], rtol=1e-3, atol=1e-4)
+        assert not torch.allclose(single[0], several[0], rtol=1e-3, atol=1e-4)
+    states = np.stack([real.state[:50]] * 3)
+    assert np.allclose(alone.greedy(states[:1])[0], among.greedy(states)[1], rtol=1e-3, atol=1e-3)
 
 
 def test_the_agent_learns_from_its_dataset_alone_and_wants_no_more_than_a_game_gives():
     real = data.real(SOURCE)
     rich = real.replace(reward=np.full_like(real.reward, 1000.0))
-    player = agent.agent(rich, agent.Units(), seed=0, width=8, learning_rate=0.1)
-    assert np.array_equal(player.rows[0], real.state)
-    before = [weight.clone() for weight in player.actor.parameters()]
+    player = learners(rich, width=8, learning_rate=0.1)
+    state, action, *_ = player.rows.split(player.widths, dim=1)
+    assert np.array_equal(state, real.state)
+    before = player.actor.vector.clone()
     player.train(300, 32)
-    assert {optimiser.param_groups[0]["lr"] for optimiser in player.optimisers} == {0.1}
-    assert not all(torch.equal(old, new) for old, new in zip(before, player.actor.parameters(), strict=True))
+    assert {optimiser.param_groups[0]["lr"] for optimiser in player.optimisers.values()} == {0.1}
+    assert not torch.equal(before, player.actor.vector)
     with torch.no_grad():
-        promised = player.critic.q_networks[0](torch.cat(player.rows[:2], dim=1))
+        promised = agent.forward(player.first_critic, torch.cat([state, action], dim=1)[None])
     assert abs(float(promised.mean()) - agent.BOUND) < 5
 
 
 def test_an_agent_sees_states_in_units_while_it_learns_and_while_it_plays():
     real = data.real(SOURCE)
-    player = agent.agent(real, agent.Units.of(real), seed=0, width=8)
-    seen = player.rows[0].numpy()
-    assert np.allclose(seen.mean(axis=0), 0.0, atol=1e-4)
-    assert np.allclose(seen.std(axis=0), 1.0, atol=1e-4)
+    player = learners(real, units=agent.Units.of(real), width=8)
+    seen = player.rows[:, : real.state.shape[1]]
+    assert np.allclose(seen.mean(dim=0), 0.0, atol=1e-4)
+    assert np.allclose(seen.std(dim=0), 1.0, atol=1e-3)
     with torch.no_grad():
-        wanted = player.actor.mu(player.rows[0][:50]).numpy()
-    assert np.array_equal(agent.greedy(player, real.state[:50]), wanted)
-    assert not np.array_equal(player.actor.mu(torch.from_numpy(real.state[:50])).detach().numpy(), wanted)
+        wanted = player.actor(seen[None, :50]).tanh().numpy()
+        raw = player.actor(torch.from_numpy(real.state[None, :50])).tanh().numpy()
+    assert np.array_equal(player.greedy(real.state[None, :50]), wanted)
+    assert not np.array_equal(raw, wanted)
 
 
 def test_a_falling_rate_ends_at_zero():
-    real = data.real(SOURCE)
-    player = agent.agent(real, agent.Units(), seed=0, width=8, learning_rate=LinearSchedule(0.1, 0.0, 1.0))
-    player._update_current_progress_remaining(3, 4)
-    player.train(1, 32)
-    assert np.allclose([optimiser.param_groups[0]["lr"] for optimiser in player.optimisers], 0.025)
+    player = learners(data.real(SOURCE), width=8, learning_rate=LinearSchedule(0.1, 0.0, 1.0))
+    player.train(1, 32, remaining=0.25)
+    assert np.allclose([optimiser.param_groups[0]["lr"] for optimiser in player.optimisers.values()], 0.025)
 
 
-def test_success_is_the_share_of_games_whose_last_reward_is_one(monkeypatch):
+class Scripted:
+    """Stands in for agents: the recorded player, and one that stands still."""
+
+    def greedy(self, state):
+        active = pong_policy(state[0], np.random.default_rng(1))
+        return np.stack([active, np.zeros_like(active)])
+
+
+def test_success_is_the_share_of_games_whose_last_reward_is_one():
     """The scripted player wins most games, one that stands still few; the same games for the same generator."""
-    from counterpoint.worlds import pong_policy
-
-    world, rng = Pong(length=250), np.random.default_rng(1)
-    monkeypatch.setattr(agent, "greedy", lambda made, state: pong_policy(state, rng))
-    assert agent.success(None, world, 100, np.random.default_rng(0)) > 0.8
-    monkeypatch.setattr(agent, "greedy", lambda made, state: np.zeros((len(state), 2), np.float32))
-    still = agent.success(None, world, 100, np.random.default_rng(0))
+    world = Pong(length=250)
+    skilful, still = agent.success(Scripted(), world, 100, [np.random.default_rng(0), np.random.default_rng(0)])
+    assert skilful > 0.8
     assert still < 0.3
-    assert still == agent.success(None, world, 100, np.random.default_rng(0))
+    again = agent.success(Scripted(), world, 100, [np.random.default_rng(5), np.random.default_rng(0)])
+    assert again[1] == still
 
 
 def written(folder, arm, size, seed, success):
