@@ -26,3 +26,22 @@ def test_with_one_thread_nothing_is_called_ahead(monkeypatch):
     monkeypatch.setattr(threads, "THREADS", 1)
     monkeypatch.setattr(threads, "_threads", lambda: pytest.fail("there is no other thread"))
     threads.ahead(pytest.fail, "it would hold up the caller")
+
+
+def test_a_thread_that_is_taken_is_left_alone(monkeypatch):
+    """Rows are shared among those that are left, and among all again when the work beside is done."""
+    monkeypatch.setattr(threads, "THREADS", 2)
+    shares = []
+
+    def loop(start, stop):
+        shares.append((start, stop))
+
+    rows = 2 * threads.FEWEST
+    with threads.taken():
+        threads.run(loop, rows)
+    assert shares == [(0, rows)]
+    with pytest.raises(ZeroDivisionError), threads.taken():
+        _ = 1 / 0
+    shares.clear()
+    threads.run(loop, rows)
+    assert sorted(shares) == [(0, threads.FEWEST), (threads.FEWEST, rows)]

@@ -1,20 +1,23 @@
 """Sharing the rows of a compiled loop among threads."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Lock
 from typing import Any, cast
 
 import numba
 
 THREADS = int(cast(Any, numba.config).NUMBA_NUM_THREADS)
 FEWEST = 4096  # rows for a thread; below it a second thread costs more than it brings
+_lock, _taken = Lock(), 0  # threads that work beside the compiled loops just now
 _pool: tuple[int, ThreadPoolExecutor] | None = None  # with the process it belongs to: threads do not survive a fork
 
 
 def run(loop: Callable[..., None], rows: int, *arrays: object) -> None:
-    """Run a kernel over all rows, shared among ``NUMBA_NUM_THREADS`` threads."""
-    threads = min(THREADS, rows // FEWEST)
+    """Run a kernel over all rows, shared among ``NUMBA_NUM_THREADS`` threads, but for those that are taken."""
+    threads = min(THREADS - _taken, rows // FEWEST)
     if threads < 2:
         loop(0, rows, *arrays)
         return
@@ -22,6 +25,25 @@ def run(loop: Callable[..., None], rows: int, *arrays: object) -> None:
     shares = [_threads().submit(loop, bounds[i], bounds[i + 1], *arrays) for i in range(threads)]
     for share in shares:
         share.result()
+
+
+@contextmanager
+def taken() -> Iterator[None]:
+    """Take one of the threads for what the block does, which is work of its own beside the compiled loops.
+
+    Three threads on two processors wait for each other, and the one whose work is the longest waits as well.
+    """
+    _count(1)
+    try:
+        yield
+    finally:
+        _count(-1)
+
+
+def _count(more: int) -> None:
+    global _taken  # noqa: PLW0603
+    with _lock:
+        _taken += more
 
 
 def ahead(function: Callable[..., Any], *arguments: object) -> None:

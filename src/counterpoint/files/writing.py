@@ -100,7 +100,11 @@ def behind(append: Callable[[Recording], object], most: int = 4) -> Iterator[Cal
     def put(recording: Recording, *, wait: bool = True) -> None:
         while wait and len(waiting) >= most:
             waiting.popleft().result()
-        waiting.append(pool.submit(append, recording))
+        waiting.append(pool.submit(beside, recording))
+
+    def beside(recording: Recording) -> None:
+        with threads.taken():
+            append(recording)
 
     def at_once(recording: Recording, *, wait: bool = True) -> None:  # noqa: ARG001
         append(recording)
