@@ -4,8 +4,9 @@ import os
 
 import pytest
 
-MUTATIONS = int(os.environ.get("CAMPAIGN", "1000"))  # of each format
-TIMES = MUTATIONS / 1000  # how much more often than usual all else is tried, too
+MUTATIONS = int(os.environ.get("CAMPAIGN", "400"))  # of each format
+TIMES = MUTATIONS / 1000  # how often all else is tried, too: as each campaign says, at 1,000
+APART = max(1, round(1 / TIMES))  # steps between two full disks: none is left out at 1,000
 
 
 @pytest.fixture

@@ -52,8 +52,8 @@ class TestBadInput:
         with pytest.raises(files.FileProblem, match=f"begins like a .*{path.suffix}.*rename"):
             files.read(wrong)
 
-    def test_files_that_are_no_files(self, tmp_path):
-        os.mkfifo(tmp_path / "pipe.npz")
+    def test_files_that_are_no_files(self, tmp_path, make_pipe):
+        make_pipe(tmp_path / "pipe.npz")
         (tmp_path / "empty.npz").touch()
         (tmp_path / "folder").mkdir()
         (tmp_path / "noise.npz").write_bytes(b"not a zip")
