@@ -77,6 +77,7 @@ class TestOneFile:
         [
             ("out.parquet", "the report is also the output"),
             ("soft/out.parquet", "the report is also the output"),
+            ("out.parquet.parts", "the report is also the folder of the job"),
             ("data.parquet", "the report is also the data"),
             ("robot.toml", "the report is also the description"),
             ("sprite_functions.py", r"the report is also the code of [mask]"),
@@ -124,6 +125,15 @@ class TestOneFile:
         code, _, err = run(capsys, "convert", "minari:sprites/random-v0", inside, "--force")
         assert code == 2
         assert "the output is also the data" in err
+
+    @pytest.mark.parametrize("link", [os.link, os.symlink])
+    def test_an_output_that_a_folder_of_data_has_a_link_to(self, link, capsys, folder):
+        (folder / "sub" / "data").mkdir()
+        link(folder / "hard.parquet", folder / "sub" / "data" / "one.parquet")
+        for words in (("convert", "sub/data", "data.parquet"), ("convert", "sub/data", "hard.parquet")):
+            code, _, err = run(capsys, *words, "--force")
+            assert code == 2
+            assert "the output is also the data, which would be replaced" in err
 
 
 class TestCodeThatChanges:
