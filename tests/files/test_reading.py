@@ -71,6 +71,11 @@ class TestBadInput:
                 files.read(tmp_path / name)
             assert str(found.value).startswith(str(tmp_path / name))
 
+    def test_a_folder_that_may_not_be_read(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(os, "access", lambda *_: False)  # root may read anything
+        with pytest.raises(files.FileProblem, match="this folder may not be read"):
+            files.read(tmp_path)
+
     @pytest.mark.parametrize("kind", TARGETS)
     def test_rows_that_are_promised_but_missing(self, kind, tmp_path, rng):
         path = put(tmp_path, kind, make_recording(rng))
