@@ -39,7 +39,8 @@ FOLDERS = ("augment shards", "convert to shards", "convert to minari", "convert 
 DRAWING = ("report",)  # takes seconds, so it is disturbed a third as often; other reports are made without figures
 MODES = {"kill": 18, "limit": 3, "SIGINT": 3, "SIGTERM": 3}  # and how many of each for every verb
 FEW = {"rows": 120, "environments": 4, "reset_probability": 0.0}  # episodes: HDF5 takes dozens of steps for each
-PAIRS = 4  # for every verb
+FEWEST = 3  # of each, however few are asked for: at the beginning, between, and at the end
+PAIRS = 4  # for every verb; 2 at least, with and without --force
 OLD = b"the old output"
 SAYS = {"full": "the disk is full", "limit": "the file would be larger than the system allows"}
 
@@ -159,12 +160,13 @@ class Command:
 
 
 def spread(mode, count, command):
-    """Return so many places from the first to the last at which a command may be disturbed."""
+    """Return so many places from the first to the last at which a command may be disturbed; a single one is between."""
     most = {"kill": command.steps, "full": command.steps, "limit": max(map(len, command.content.values()))}.get(mode)
     if most is None:
         command.reset()
         most = command.run("calls")["steps"]
-    return sorted({int(stop) for stop in np.linspace(0 if mode == "limit" else 1, most, count)})
+    first = 0 if mode == "limit" else 1
+    return sorted({int(stop) for stop in np.linspace(first, most, count)}) if count > 1 else [(first + most) // 2]
 
 
 def disturbed(verb, mode, stops, command, tell):
@@ -204,8 +206,8 @@ def test_a_few(verb, mode, folder, nursery, tell):
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("mode", MODES)
 def test_many(verb, mode, folder, nursery, tell):
-    command, count = Command(verb, folder, nursery), MODES[mode] * TIMES / (3 if verb in DRAWING else 1)
-    disturbed(verb, mode, spread(mode, max(1, int(count)), command), command, tell)
+    command, count = Command(verb, folder, nursery), max(FEWEST, int(MODES[mode] * TIMES))
+    disturbed(verb, mode, spread(mode, count // (3 if verb in DRAWING else 1), command), command, tell)
 
 
 @pytest.mark.slow
@@ -245,4 +247,4 @@ def test_a_few_pairs(folder, nursery, tell):
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", VERBS)
 def test_many_pairs(verb, folder, nursery, tell):
-    pairs(verb, max(1, int(PAIRS * TIMES)), Command(verb, folder, nursery), tell)
+    pairs(verb, max(2, int(PAIRS * TIMES)), Command(verb, folder, nursery), tell)
