@@ -14,9 +14,7 @@ from counterpoint.checks import audit as audit_rows
 from counterpoint.core.arrays import Array, counted
 from counterpoint.core.augment import Augmenter, Counterfactuals
 from counterpoint.core.funnel import Funnel
-from counterpoint.core.kernels import scramble
 from counterpoint.core.require import require_count
-from counterpoint.core.threads import ahead
 from counterpoint.files import fingerprints
 from counterpoint.files.apart import require_apart
 from counterpoint.files.augmentation import Check, Plan, augmented, head_of, written
@@ -81,7 +79,7 @@ def augment(  # noqa: PLR0913
             windows (``Augmenter(window=16)``), each of which becomes an episode.
         resume: go on with the same job where it was interrupted. It refuses if data, arguments or code changed since.
         force: replace an output that exists, and start over if there is an unfinished job.
-        progress: called with the number of rows written so far, now and then.
+        progress: called with the number of rows read and made so far, now and then.
 
     Raises:
         FileProblem: if a file cannot be read or written; an old output is untouched.
@@ -119,7 +117,6 @@ def carry_out(
     """Do what is planned; arguments as for `augment`. ``check`` is given real rows before anything is made of them."""
     name, kind = os.fspath(out), chosen(out, format)
     kind.require_free(name, force=force)
-    ahead(scramble, np.uint64(0))  # the first loop takes Numba most of a second, in which rows can be read
     head = head_of(plan, plan.source.path, plan.source.rows)
     folder = kind.parts(name)
     with (
