@@ -154,10 +154,9 @@ def written(
 ) -> Funnel:
     """Write what `augmented` yields, and return what became of all proposals."""
     funnel, static = Funnel(), list(file.factors.names) if file.factors is not None else []
-    with behind(file.write) as put:
+    with behind(file.append) as put:
         for recording, new in runs:
-            for chunk in file.cut(recording):
-                put(chunk, wait=new.accepted > 0)  # real rows are in memory anyway
+            put(recording, wait=new.accepted > 0)  # real rows are in memory anyway
             funnel += new
             still = recording.head.notes.get("static", static)
             static = [name for name in static if name in still]

@@ -79,7 +79,7 @@ def augment(  # noqa: PLR0913
             windows (``Augmenter(window=16)``), each of which becomes an episode.
         resume: go on with the same job where it was interrupted. It refuses if data, arguments or code changed since.
         force: replace an output that exists, and start over if there is an unfinished job.
-        progress: called with the number of rows read and made so far, now and then.
+        progress: called with the number of rows written so far, now and then.
 
     Raises:
         FileProblem: if a file cannot be read or written; an old output is untouched.

@@ -34,7 +34,7 @@ class Writer:
         self._layout: dict[str, tuple[Any, ...]] = {}
         self._put: Callable[[Recording], object] | None = None
         self.notes: dict[str, Any] = {}  # to be added to those of the head, at any time until the end
-        self.rows = 0  # taken so far
+        self.rows = 0  # appended so far
 
     @property
     def factors(self) -> Factorization | None:
@@ -43,11 +43,6 @@ class Writer:
 
     def append(self, data: Transitions | Counterfactuals | Recording) -> None:
         """Write more rows; they must have the columns, widths and dtypes of the first ones."""
-        for chunk in self.cut(data):
-            self.write(chunk)
-
-    def cut(self, data: Transitions | Counterfactuals | Recording) -> Iterator[Recording]:
-        """Take more rows, as `append` does, and yield the chunks that are now full: they are to be written in order."""
         recording = Recording.of(data, self._head)
         if not len(recording):
             return
@@ -58,15 +53,16 @@ class Writer:
             raise ValueError(
                 f"append: the columns {', '.join(wrong)} differ in presence, width or dtype from the first rows."
             )
+        for chunk in cutter.push(recording):
+            self._write(chunk)
         self.rows += len(recording)
-        yield from cutter.push(recording)
 
     def finish(self) -> None:
         """Write what is left."""
         if self._cutter is None:
             raise FileProblem("nothing to write: no transitions were appended.")
         for chunk in self._cutter.rest():
-            self.write(chunk)
+            self._write(chunk)
 
     def _final_head(self) -> Head:
         return replace(self._head, notes={**self._head.notes, **self.notes})
@@ -79,8 +75,7 @@ class Writer:
         self._layout, self._cutter = layout, Cutter(max(1, min(CHUNK_ROWS, CHUNK_BYTES // max(1, width))))
         return self._cutter
 
-    def write(self, chunk: Recording) -> None:
-        """Write a chunk that was cut."""
+    def _write(self, chunk: Recording) -> None:
         with named(self._name):
             if self._put is None:
                 like = chunk.copy()  # a sink keeps it, and would keep all that it is a part of
@@ -91,28 +86,28 @@ class Writer:
 
 
 @contextmanager
-def behind(write: Callable[[Recording], object], most: int = 2) -> Iterator[Callable[..., object]]:
-    """Give a function that writes in a thread of its own, so that encoding and the next rows share the time.
+def behind(append: Callable[[Recording], object], most: int = 4) -> Iterator[Callable[..., object]]:
+    """Give a function that appends in a thread of its own, so that encoding and the next rows share the time.
 
-    Where only one thread is allowed (``NUMBA_NUM_THREADS=1``), it writes at once.
+    Where only one thread is allowed (``NUMBA_NUM_THREADS=1``), it appends at once.
 
     Args:
-        write: takes chunks, one after another.
+        append: takes recordings, one after another.
         most: how many may wait for it, which bounds memory. One that is given with ``wait=False`` finds room anyway.
     """
     waiting: deque[Future[object]] = deque()
 
-    def put(chunk: Recording, *, wait: bool = True) -> None:
+    def put(recording: Recording, *, wait: bool = True) -> None:
         while wait and len(waiting) >= most:
             waiting.popleft().result()
-        waiting.append(pool.submit(beside, chunk))
+        waiting.append(pool.submit(beside, recording))
 
-    def beside(chunk: Recording) -> None:
+    def beside(recording: Recording) -> None:
         with threads.taken():
-            write(chunk)
+            append(recording)
 
-    def at_once(chunk: Recording, *, wait: bool = True) -> None:  # noqa: ARG001
-        write(chunk)
+    def at_once(recording: Recording, *, wait: bool = True) -> None:  # noqa: ARG001
+        append(recording)
 
     if threads.THREADS == 1:
         yield at_once
