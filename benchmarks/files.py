@@ -5,6 +5,9 @@ rewards, provenance, writing, the final sync to the disk. PyArrow reads the same
 the same options, also in a fresh process, whose start is counted too; and once more with its own defaults, which are
 slower. All take turns, and the disk gets time to write what one leaves before the next begins: PyArrow does not wait
 for it, the command does. CPU seconds, of all threads, depend less on what else is running.
+
+An environment for development is slower to start than a user's, because Numba loads packages that it finds there. To
+measure what users have: ``pip install '.[parquet]'`` into a new environment, and run this with its Python.
 """
 
 import os

@@ -148,6 +148,7 @@ def test_wrong_rewards_and_ends_are_named_by_section_and_true_row(folder, capsys
     code, _, err = augment(capsys, "--ratio", 1, data="wrong.parquet")
     assert code == 2
     assert "[reward]: it differs from the data in 1.7% of the rows; worst is row 250:" in err
+    assert err.rstrip().endswith("skip this check: --trust-reward.")
     assert augment(capsys, "--ratio", 1, "--trust-reward", data="wrong.parquet")[0] == 0
     ended = np.zeros(300, bool)
     ended[200] = True

@@ -64,7 +64,7 @@ class TestBadInput:
             "empty.npz": "the file is empty",
             "noise.npz": "does not begin like a .npz file",
             "link.npz": "No such file",
-            "data.csv": "no format has the suffix '.csv'; there are .h5, .hdf5, .npz, .parquet, and minari:ID",
+            "data.csv": "no format has the suffix '.csv'; there are .h5, .* and minari:ID, lerobot:FOLDER",
             "folder": "this folder holds no dataset",
         }.items():
             with pytest.raises(files.FileProblem, match=why) as found:

@@ -3,6 +3,7 @@
 ``python -m tests.report.test_browser`` makes the screenshots of the documentation anew.
 """
 
+import io
 import os
 import shutil
 import sys
@@ -24,6 +25,7 @@ CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.whic
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
 FLAGS += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
+LARGER_PHONE = {"width": 390, "height": 844}
 KINDS = ("full", "plain", "many", "windows")
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: apt-get install chromium")
@@ -166,7 +168,9 @@ def test_it_says_nothing_asks_for_nothing_and_every_figure_is_drawn(browser, pag
 
 
 @pytest.mark.parametrize(
-    "viewport", [PHONE, {"width": 768, "height": 1000}, DESKTOP], ids=["phone", "tablet", "desktop"]
+    "viewport",
+    [PHONE, LARGER_PHONE, {"width": 768, "height": 1000}, DESKTOP],
+    ids=["phone", "larger phone", "tablet", "desktop"],
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_page_never_scrolls_sideways_and_nothing_spills_or_overlaps(browser, pages, kind, viewport):
@@ -177,6 +181,31 @@ def test_the_page_never_scrolls_sideways_and_nothing_spills_or_overlaps(browser,
             assert visit.page.eval_on_selector_all("figure svg", SPILLED) == []
             assert visit.page.eval_on_selector_all("figure svg", OVERLAPPING) == []
             visit.unfold()
+
+
+def edges(box):
+    """How bright the left and the right edge of an element are on the screen, from 0 to 255."""
+    from PIL import Image
+
+    seen = np.asarray(Image.open(io.BytesIO(box.screenshot())).convert("L"), float)
+    return np.median(seen[:, 1]), np.median(seen[:, -2])
+
+
+def test_a_phone_shows_where_a_table_goes_on(browser, pages):
+    """A shadow lies on the edge behind which there is more, and only there."""
+    with Visit(browser, pages["full"], LARGER_PHONE) as visit:
+        wide = [
+            box
+            for box in visit.page.locator(".scroll:visible").all()
+            if box.evaluate("e => e.scrollWidth - e.clientWidth") > 32
+        ]
+        assert len(wide) >= 2
+        for box in wide:
+            left, right = edges(box)
+            assert right < left - 40
+            box.evaluate("e => { e.scrollLeft = e.scrollWidth }")
+            left, right = edges(box)
+            assert left < right - 40
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

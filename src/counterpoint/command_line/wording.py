@@ -13,6 +13,8 @@ WORDS = (
     (r"\breward_fn\b", "[reward]"),
     (r"\bmask_fn\b", "[mask]"),
     (r"^derive:", "derived:"),
+    (r"(?s)(: it differs from the data in .*)$",
+     r"\1 Correct it; or, if these are not a function of the row, skip this check: --trust-reward."),
 )  # fmt: skip
 
 

@@ -228,4 +228,5 @@ def _text(path: Path) -> str:
     except (OSError, ValueError) as error:
         if isinstance(error, DescriptionError):
             raise
-        raise DescriptionError(f"{path}: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else None
+        raise DescriptionError(f"{path}: {why or error}") from error

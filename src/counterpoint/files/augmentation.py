@@ -16,9 +16,11 @@ from counterpoint.core.arrays import Ints
 from counterpoint.core.augment import Augmenter, Counterfactuals
 from counterpoint.core.factors import Factorization
 from counterpoint.core.funnel import Funnel
+from counterpoint.core.kernels import scramble
 from counterpoint.core.provenance import Provenance
 from counterpoint.core.require import require_count
 from counterpoint.core.static import static_nodes
+from counterpoint.core.threads import ahead
 from counterpoint.core.transitions import Transitions
 from counterpoint.files.donors import Among, Donors
 from counterpoint.files.fitting import fitting
@@ -225,6 +227,7 @@ def _real(plan: Plan) -> Iterator[tuple[Recording, Transitions | None]]:
             real = Recording(new, chunk.head, Provenance.real(len(new), factors, first=first))
             sent, first = 0 if whole else sent + len(new), first + len(new)
             yield real, fitting(chunk.transitions, factors, plan.source.path) if whole else None
+            ahead(scramble, np.uint64(0))  # Numba takes most of a second to load it; meanwhile these rows are written
             del new, real
         del chunk  # so that memory has room for the next one
 

@@ -37,6 +37,7 @@ class Format:
         suffixes: of its files; none for a format of folders.
         magic: how its files begin.
         prefix: in front of an id, for data that has ids instead of file names.
+        id: what the id is, for messages.
         inside: a folder that holds one of these, which may be patterns, is of this format.
         sink: which function of the module writes it.
         whole_episodes: it holds whole episodes only, no single transitions.
@@ -48,6 +49,7 @@ class Format:
     suffixes: tuple[str, ...] = ()
     magic: bytes = b""
     prefix: str = ""
+    id: str = "ID"
     inside: tuple[str, ...] = ()
     sink: str = "sink"
     whole_episodes: bool = False
@@ -130,7 +132,14 @@ _ALL = (
         whole_episodes=True,
         unbroken=True,
     ),
-    Format("lerobot", "counterpoint.adapters.lerobot", prefix="lerobot:", inside=("meta/info.json",), unbroken=True),
+    Format(
+        "lerobot",
+        "counterpoint.adapters.lerobot",
+        prefix="lerobot:",
+        id="FOLDER",
+        inside=("meta/info.json",),
+        unbroken=True,
+    ),
     Format("shards", "counterpoint.files.shards", inside=("*.parquet", "*.npz", "*.hdf5", "*.h5")),
 )
 FORMATS = {found.name: found for found in _ALL}
@@ -164,7 +173,7 @@ def _unknown(name: str) -> str:
         folders = [f"{kind.name} ({' or '.join(kind.inside)})" for kind in FORMATS.values() if kind.inside]
         return f"this folder holds no dataset. Folders are recognised by what is in them: {listed(folders)}."
     known = sorted({suffix for kind in FORMATS.values() for suffix in kind.suffixes})
-    ids = [f"{kind.prefix}ID" for kind in FORMATS.values() if kind.prefix]
+    ids = [kind.prefix + kind.id for kind in FORMATS.values() if kind.prefix]
     if not Path(name).suffix:
         return f"give a file ({listed(known)}), {listed(ids)}, or for a new folder of files --format shards."
     return f"no format has the suffix {Path(name).suffix!r}; there are {listed(known)}, and {listed(ids)}."

@@ -14,9 +14,7 @@ from counterpoint.checks import audit as audit_rows
 from counterpoint.core.arrays import Array, counted
 from counterpoint.core.augment import Augmenter, Counterfactuals
 from counterpoint.core.funnel import Funnel
-from counterpoint.core.kernels import scramble
 from counterpoint.core.require import require_count
-from counterpoint.core.threads import ahead
 from counterpoint.files import fingerprints
 from counterpoint.files.apart import require_apart
 from counterpoint.files.augmentation import Check, Plan, augmented, head_of, written
@@ -119,7 +117,6 @@ def carry_out(
     """Do what is planned; arguments as for `augment`. ``check`` is given real rows before anything is made of them."""
     name, kind = os.fspath(out), chosen(out, format)
     kind.require_free(name, force=force)
-    ahead(scramble, np.uint64(0))  # the first loop takes Numba most of a second, in which rows can be read
     head = head_of(plan, plan.source.path, plan.source.rows)
     folder = kind.parts(name)
     with (

@@ -93,7 +93,7 @@ def behind(append: Callable[[Recording], object], most: int = 4) -> Iterator[Cal
 
     Args:
         append: takes recordings, one after another.
-        most: how many may wait for it, which bounds memory. Those given with ``wait=False`` do not count.
+        most: how many may wait for it, which bounds memory. One that is given with ``wait=False`` finds room anyway.
     """
     waiting: deque[Future[object]] = deque()
 
