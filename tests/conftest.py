@@ -1,5 +1,6 @@
 import os
 import signal
+import subprocess
 
 import hypothesis
 import numba
@@ -29,6 +30,22 @@ if OTHER_SEEDS:  # every seed that a test names becomes another one, so that not
 @pytest.fixture
 def rng():
     return np.random.default_rng(20201112)
+
+
+@pytest.fixture
+def make_pipe():
+    """Give a function that makes a pipe. Whoever waits at it is let go in the end, so that a test fails, not hangs."""
+    helpers = []
+
+    def make(path):
+        os.mkfifo(path)
+        wait = 'sleep 20; while :; do : <> "$0"; sleep 0.1; done'  # opens it for both, so that nobody lacks the other
+        helpers.append(subprocess.Popen(["sh", "-c", wait, str(path)], start_new_session=True))
+
+    yield make
+    for helper in helpers:
+        os.killpg(helper.pid, signal.SIGKILL)
+        helper.wait()
 
 
 def pytest_collection_modifyitems(config, items):

@@ -20,6 +20,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+BY_NAME = ("import_module", "__import__")  # functions that import a module whose name they are given
+UNREADABLE = ("exec", "eval", "run_path", "run_module", "spec_from_file_location", "SourceFileLoader")
 _LOADED: dict[tuple[Path, str], tuple[str, ModuleType]] = {}  # (folder, module) -> digest of its sources, the module
 
 
@@ -214,13 +216,31 @@ def _root(file: Path) -> Path:
     return folder
 
 
+def hidden(*paths: Path) -> str | None:
+    """Name the first place where a file loads code in a way that reading cannot follow, or None."""
+    for path in paths:
+        for call, module in _calls(path):
+            if call in UNREADABLE or (call in BY_NAME and module is None):
+                return f"{call} in {path.name}"
+    return None
+
+
+def _calls(file: Path) -> Iterator[tuple[str, str | None]]:
+    """Iterate over the functions that a file calls, by their last name, with the first argument if that is a text.
+
+    A method that has the name of something built in, such as ``eval`` of a network, is another function.
+    """
+    for node in ast.walk(_tree(file)):
+        if isinstance(node, ast.Call):
+            name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+            first = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
+            if name and (isinstance(node.func, ast.Name) or name not in ("exec", "eval")):
+                yield name, first if isinstance(first, str) else None
+
+
 def _imports(file: Path) -> Iterator[tuple[str, Path | None]]:
     """Iterate over the modules that a file imports anywhere in it; with the folder where an import is relative."""
-    try:
-        tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for node in ast.walk(tree):
+    for node in ast.walk(_tree(file)):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name, None
@@ -229,3 +249,14 @@ def _imports(file: Path) -> Iterator[tuple[str, Path | None]]:
             base = [node.module] if node.module else []
             for module in (*base, *(".".join([*base, alias.name]) for alias in node.names)):
                 yield module, above
+    for call, named in _calls(file):
+        if call in BY_NAME and named is not None:
+            yield named, None
+
+
+def _tree(file: Path) -> ast.AST:
+    """Parse a file; what is no Python is taken for an empty one."""
+    try:
+        return ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module([], [])

@@ -261,10 +261,10 @@ def test_episodes_of_another_kind_are_named(columns, foreign):
 
 
 @pytest.mark.parametrize("name", ["meta/info.json", "data/chunk-000/file-001.parquet", "meta/odd"])
-def test_pipes_and_devices_are_not_waited_for(name, foreign):
+def test_pipes_and_devices_are_not_waited_for(name, foreign, make_pipe):
     folder, _ = foreign
     (folder / name).unlink(missing_ok=True)
-    os.mkfifo(folder / name)
+    make_pipe(folder / name)
     with pytest.raises(files.FileProblem, match=rf"{name}: this is not a regular file"):
         files.read(f"lerobot:{folder}")
     (folder / name).unlink()

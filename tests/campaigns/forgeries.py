@@ -21,8 +21,8 @@ def forged_json(text, rng):
     if rng.random() < 0.01:
         return DEEP
     whole = [json.loads(text)]
-    places = list(_places(whole))
-    holder, key = places[int(rng.integers(len(places)))]
+    every = list(places(whole))
+    holder, key = every[int(rng.integers(len(every)))]
     way = rng.random()
     if way < 0.15 and holder is not whole:
         del holder[key]
@@ -38,12 +38,12 @@ def forged_json(text, rng):
     return json.dumps(whole[0])
 
 
-def _places(holder):
+def places(holder):
     """Iterate over all values of a tree, as the container and the key of each."""
     for key in list(holder) if isinstance(holder, dict) else range(len(holder)):
         yield holder, key
         if isinstance(holder[key], dict | list):
-            yield from _places(holder[key])
+            yield from places(holder[key])
 
 
 def forged_array(array, rng):
@@ -62,7 +62,12 @@ def forged_array(array, rng):
     changed = np.array(array)
     if changed.size:
         spot = np.unravel_index(int(rng.integers(changed.size)), changed.shape)
-        values = {"f": (np.nan, np.inf, -1.0, 1e30), "i": (-1, 2**30, 127, -100), "u": (0, 127, 255), "b": (0, 1)}
+        values = {
+            "f": (np.nan, np.inf, -1.0, 1e30),
+            "i": (-1, 0, 1, 2, 2**30, 127, -100),
+            "u": (0, 3, 127, 255),
+            "b": (0, 1),
+        }
         among = values.get(changed.dtype.kind, ("",))
         with np.errstate(all="ignore"):
             changed[spot] = np.array(among[int(rng.integers(len(among)))]).astype(changed.dtype)

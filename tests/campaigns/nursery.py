@@ -3,7 +3,8 @@
 It reads one JSON line per request from its input, a list of jobs to run at once, and answers with one JSON line, a list
 of what became of them: ``code`` (as a shell has it), ``err``, and ``steps``. A job says ``folder``, ``words``, ``mode``
 and ``stop``. If there are two, the second starts when the first is at step ``stop``; if the first ``waits``, it stays
-there until the second has ended.
+there until the second has ended. A job that is ``undrawn`` leaves the figures of its report empty: they take seconds,
+and nothing is written meanwhile.
 """
 
 import gc
@@ -15,7 +16,9 @@ import signal
 import subprocess
 import sys
 import traceback
+from contextlib import nullcontext
 from pathlib import Path
+from unittest.mock import MagicMock
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 600  # for a job, on a machine that has other things to do; then it is killed, which counts as a failure
@@ -123,6 +126,8 @@ def born(job, saying, tell):
         os.environ["MINARI_DATASETS_PATH"] = str(Path(job["folder"]) / "minari")
         os.dup2(saying, 2)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if job.get("undrawn"):
+            draw_nothing()
         steps = Steps(job["mode"], job["stop"], tell)
         sys.argv = ["counterpoint", *job["words"]]
         code = command()
@@ -135,6 +140,13 @@ def born(job, saying, tell):
     finally:
         sys.stderr.flush()
         os._exit(code)
+
+
+def draw_nothing():
+    from counterpoint.report import figures
+
+    figures._canvas = lambda *_, **__: nullcontext((MagicMock(), MagicMock()))
+    figures._finish = lambda _, slug, title: figures.Html(f"<!-- {slug}: {title} -->")
 
 
 def outcome(child, said):

@@ -118,7 +118,7 @@ def read_ledger(path):
         job._stack.close()
     if not entries:
         raise Refused(f"{path}: no entry is right, so all rows are made again")
-    return digest([[array.tobytes() for array in entry.provenance.arrays()] for entry in entries])
+    return digest([(repr(entry.funnel), [array.tobytes() for array in entry.provenance.arrays()]) for entry in entries])
 
 
 def read_toml(path):

@@ -1,7 +1,8 @@
 """Any TOML at all as a description: an augmenter, or a message with the file's name, in bounded memory and time."""
 
-import os
+import json
 import tempfile
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,11 @@ from hypothesis import strategies as st
 from counterpoint.description import DescriptionError, read_description
 from counterpoint.description.source import MOST_BYTES
 from tests.campaigns.conftest import MUTATIONS
+from tests.campaigns.forgeries import places
 from tests.test_description import GOOD, ROBOT
 
 KEYS = {"goal": (5,)}
+DRAFT = GOOD + '\n[augment]\npolicy = "sparse"\n'
 WORDS = st.sampled_from([
     "state", "action", "derived", "context", "positions", "types", "mask", "reward", "terminal", "augment", "kind",
     "function", "file", "tau", "radius", "attached", "velocities", "goal", "achieved", "tolerance", "columns", "keys",
@@ -38,14 +41,42 @@ VALUES = st.recursive(
 
 
 @st.composite
-def descriptions(draw):
+def rewritten(draw):
     """The good description with lines replaced, removed or added, or a new one altogether."""
-    lines = (GOOD + '\n[augment]\npolicy = "sparse"\n').splitlines() if draw(st.booleans()) else []
+    lines = DRAFT.splitlines() if draw(st.booleans()) else []
     for _ in range(draw(st.integers(1, 4))):
         place = draw(st.integers(0, len(lines)))
         line = draw(st.one_of(st.tuples(WORDS, VALUES).map(" = ".join), WORDS.map(lambda word: f"[{word}]")))
         lines[place : place + draw(st.integers(0, 1))] = [line]
     return "\n".join(lines)
+
+
+@st.composite
+def refilled(draw):
+    """The good description with other values, entries more or less: always TOML, and most of it makes sense."""
+    table = tomllib.loads(DRAFT)
+    for _ in range(draw(st.sampled_from((1, 1, 2)))):  # the first mistake hides the others
+        holder, key = draw(st.sampled_from(list(places(table))))
+        way = draw(st.sampled_from(("replace", "replace", "remove", "add")))
+        if way == "replace":
+            holder[key] = Written(draw(VALUES))
+        elif way == "remove":
+            del holder[key]
+        elif isinstance(holder, dict):
+            holder[draw(WORDS)] = Written(draw(VALUES))
+    return "\n".join(f"{key} = {toml(value)}" for key, value in table.items())
+
+
+class Written(str):
+    """A value that is TOML already."""
+
+
+def toml(value):
+    if isinstance(value, Written):
+        return value
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {toml(each)}" for key, each in value.items()) + " }"
+    return f"[{', '.join(map(toml, value))}]" if isinstance(value, list) else json.dumps(value)
 
 
 def check(text):
@@ -61,17 +92,31 @@ def check(text):
         assert said.startswith(str(path))
 
 
-@settings(max_examples=150)
-@given(descriptions())
-def test_a_few(text):
-    check(text)
+def campaign(tell, **how):
+    """Try descriptions; Hypothesis makes a failure as small as it can, and so tries more of them."""
+    tried = survived = 0
+
+    @settings(**how)
+    @given(st.one_of(rewritten(), refilled(), refilled()))
+    def attempt(text):
+        nonlocal tried, survived
+        tried += 1
+        check(text)
+        survived += 1
+
+    try:
+        attempt()
+    finally:
+        tell(f"descriptions by Hypothesis: {survived:,} of {tried:,} survived")
+
+
+def test_a_few(tell):
+    campaign(tell, max_examples=150)
 
 
 @pytest.mark.slow
-@settings(max_examples=MUTATIONS, derandomize=False)
-@given(descriptions())
-def test_many(text):
-    check(text)
+def test_many(tell):
+    campaign(tell, max_examples=MUTATIONS, derandomize=False)
 
 
 @pytest.mark.parametrize(
@@ -95,8 +140,8 @@ def test_what_is_wrong_is_named_with_its_line(text, message, tmp_path):
         read_description(tmp_path / "robot.toml")
 
 
-def test_only_regular_files_of_a_sensible_size(tmp_path):
-    os.mkfifo(tmp_path / "pipe.toml")
+def test_only_regular_files_of_a_sensible_size(tmp_path, make_pipe):
+    make_pipe(tmp_path / "pipe.toml")
     (tmp_path / "large.toml").write_bytes(b"#" * (MOST_BYTES + 1))
     for path, message in (
         (tmp_path / "pipe.toml", "not a regular file"),

@@ -12,7 +12,7 @@ import pytest
 
 from counterpoint import files
 from counterpoint.description import read_description
-from tests.campaigns.conftest import TIMES
+from tests.campaigns.conftest import APART, TIMES
 from tests.campaigns.nursery import Nursery
 from tests.command_line.sprites import prepare
 
@@ -36,9 +36,11 @@ VERBS = {
     "inspect": ("inspect", "data.parquet", "--propose", "out.toml"),
 }
 FOLDERS = ("augment shards", "convert to shards", "convert to minari", "convert to lerobot")  # are made, not replaced
-DRAWING = ("augment and report", "report")  # takes seconds, so these are disturbed a third as often
-MODES = {"kill": 18, "full": 6, "limit": 3, "SIGINT": 3, "SIGTERM": 3}  # and how many of each for every verb
-PAIRS = 4  # for every verb
+DRAWING = ("report",)  # takes seconds, so it is disturbed a third as often; other reports are made without figures
+MODES = {"kill": 18, "limit": 3, "SIGINT": 3, "SIGTERM": 3}  # and how many of each for every verb
+FEW = {"rows": 120, "environments": 4, "reset_probability": 0.0}  # episodes: HDF5 takes dozens of steps for each
+FEWEST = 3  # of each, however few are asked for: at the beginning, between, and at the end
+PAIRS = 4  # for every verb; 2 at least, with and without --force
 OLD = b"the old output"
 SAYS = {"full": "the disk is full", "limit": "the file would be larger than the system allows"}
 
@@ -50,17 +52,21 @@ def nursery():
     found.close()
 
 
-@pytest.fixture(scope="module")
-def workplace(tmp_path_factory):
-    """A folder with what the commands read."""
-    folder = tmp_path_factory.mktemp("campaign")
-    data = prepare(folder)
+def furnished(folder, **schedule):
+    """Put into a folder what the commands read."""
+    data = prepare(folder, **schedule)
     (folder / "shards").mkdir()
-    files.write(folder / "shards" / "one.parquet", data[:200])
-    files.write(folder / "shards" / "two.parquet", data[200:])
+    cut = 2 * len(data) // 3
+    files.write(folder / "shards" / "one.parquet", data[:cut])
+    files.write(folder / "shards" / "two.parquet", data[cut:])
     augmenter = read_description(folder / "robot.toml").augmenter()
     files.augment(folder / "data.parquet", augmenter, folder / "augmented.parquet", ratio=1)
     return folder
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory):
+    return furnished(tmp_path_factory.mktemp("campaign"))
 
 
 @pytest.fixture
@@ -82,7 +88,8 @@ class Command:
 
     def job(self, mode, stop=None, *, force=True, waits=False):
         words = [*VERBS[self.verb], *(("--force",) if force else ())]
-        return {"folder": str(self.folder), "words": words, "mode": mode, "stop": stop, "waits": waits}
+        job = {"folder": str(self.folder), "words": words, "mode": mode, "stop": stop, "waits": waits}
+        return {**job, "undrawn": self.verb not in DRAWING}
 
     def run(self, mode, stop=None):
         return self.nursery.run(self.job(mode, stop))[0]
@@ -152,13 +159,19 @@ class Command:
         assert not self.hidden(), note
 
 
-def disturbed(verb, mode, count, command, tell):
-    """Disturb a verb at so many steps from the first to the last, each time over an old output."""
+def spread(mode, count, command):
+    """Return so many places from the first to the last at which a command may be disturbed; a single one is between."""
     most = {"kill": command.steps, "full": command.steps, "limit": max(map(len, command.content.values()))}.get(mode)
     if most is None:
         command.reset()
         most = command.run("calls")["steps"]
-    stops, bad = sorted({int(stop) for stop in np.linspace(0 if mode == "limit" else 1, most, count)}), []
+    first = 0 if mode == "limit" else 1
+    return sorted({int(stop) for stop in np.linspace(first, most, count)}) if count > 1 else [(first + most) // 2]
+
+
+def disturbed(verb, mode, stops, command, tell):
+    """Disturb a verb at these places, each time over an old output."""
+    bad = []
     for stop in stops:
         command.reset()
         done = command.run(mode, stop)
@@ -170,7 +183,7 @@ def disturbed(verb, mode, count, command, tell):
             command.check_goes_on(note)
         except AssertionError as error:
             bad.append(str(error))
-    tell(f"{mode} in {verb}: {len(stops) - len(bad)} of {len(stops)} survived, at steps up to {most:,}")
+    tell(f"{mode} in {verb}: {len(stops) - len(bad)} of {len(stops)} survived, at steps up to {stops[-1]:,}")
     assert not bad, "\n".join(bad)
 
 
@@ -185,15 +198,24 @@ def disturbed(verb, mode, count, command, tell):
     ],
 )
 def test_a_few(verb, mode, folder, nursery, tell):
-    disturbed(verb, mode, 3, Command(verb, folder, nursery), tell)
+    command = Command(verb, folder, nursery)
+    disturbed(verb, mode, spread(mode, 3, command), command, tell)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("mode", MODES)
 def test_many(verb, mode, folder, nursery, tell):
-    count = MODES[mode] * TIMES / (3 if verb in DRAWING else 1)
-    disturbed(verb, mode, max(1, int(count)), Command(verb, folder, nursery), tell)
+    command, count = Command(verb, folder, nursery), max(FEWEST, int(MODES[mode] * TIMES))
+    disturbed(verb, mode, spread(mode, count // (3 if verb in DRAWING else 1), command), command, tell)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_full_disk(verb, tmp_path, nursery, tell):
+    """At every step, or every so many; of data with few episodes, because some formats take dozens for each."""
+    command = Command(verb, furnished(tmp_path, **FEW), nursery)
+    disturbed(verb, "full", range(1, command.steps + 1, APART), command, tell)
 
 
 def pairs(verb, count, command, tell):
@@ -225,4 +247,4 @@ def test_a_few_pairs(folder, nursery, tell):
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", VERBS)
 def test_many_pairs(verb, folder, nursery, tell):
-    pairs(verb, max(1, int(PAIRS * TIMES)), Command(verb, folder, nursery), tell)
+    pairs(verb, max(2, int(PAIRS * TIMES)), Command(verb, folder, nursery), tell)

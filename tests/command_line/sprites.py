@@ -40,9 +40,9 @@ function = "sprite_functions:reward"
 """
 
 
-def prepare(folder, rows=300, name="data.parquet"):
+def prepare(folder, rows=300, name="data.parquet", **schedule):
     """Write data, description and functions into a folder; return the real transitions."""
-    data = collect(WORLD, uniform_policy(WORLD), rows, np.random.default_rng(0), reward_fn=Place(4))
+    data = collect(WORLD, uniform_policy(WORLD), rows, np.random.default_rng(0), reward_fn=Place(4), **schedule)
     (folder / "sprite_functions.py").write_text(FUNCTIONS)
     (folder / "robot.toml").write_text(DESCRIPTION)
     files.write(folder / name, data)

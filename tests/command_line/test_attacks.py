@@ -12,7 +12,7 @@ import pytest
 from counterpoint import Augmenter, files
 from counterpoint.core import engine
 from counterpoint.description import read_description
-from counterpoint.files import ledger
+from counterpoint.files import fingerprints, ledger
 from counterpoint.user_code import load
 from counterpoint.worlds import Place
 from tests.command_line.sprites import DESCRIPTION, FUNCTIONS, WORLD, augment, run
@@ -77,6 +77,7 @@ class TestOneFile:
         [
             ("out.parquet", "the report is also the output"),
             ("soft/out.parquet", "the report is also the output"),
+            ("out.parquet.parts", "the report is also the folder of the job"),
             ("data.parquet", "the report is also the data"),
             ("robot.toml", "the report is also the description"),
             ("sprite_functions.py", r"the report is also the code of [mask]"),
@@ -125,6 +126,15 @@ class TestOneFile:
         assert code == 2
         assert "the output is also the data" in err
 
+    @pytest.mark.parametrize("link", [os.link, os.symlink])
+    def test_an_output_that_a_folder_of_data_has_a_link_to(self, link, capsys, folder):
+        (folder / "sub" / "data").mkdir()
+        link(folder / "hard.parquet", folder / "sub" / "data" / "one.parquet")
+        for words in (("convert", "sub/data", "data.parquet"), ("convert", "sub/data", "hard.parquet")):
+            code, _, err = run(capsys, *words, "--force")
+            assert code == 2
+            assert "the output is also the data, which would be replaced" in err
+
 
 class TestCodeThatChanges:
     @pytest.mark.parametrize("changed", ["sprite_functions.py", "helpers.py", "lazy.py"])
@@ -170,6 +180,23 @@ class TestCodeThatChanges:
         ):
             files.augment("data.parquet", augmenter, "out.parquet", size=SIZE, resume=True)
         assert files.augment("data.parquet", augmenter, "out.parquet", size=SIZE, force=True).real == 300
+
+    @pytest.mark.parametrize("way", ['importlib.import_module("lazy")', '__import__("lazy")'])
+    def test_a_module_that_is_imported_by_its_name_counts(self, way, tmp_path):
+        (tmp_path / "lazy.py").write_text("number = 1\n")
+        (tmp_path / "mine.py").write_text(f"import importlib\n\ndef mask(state, action):\n    return {way}.number\n")
+        before = fingerprints.of_value(load("mine:mask", tmp_path))
+        (tmp_path / "lazy.py").write_text("number = 2\n")
+        assert fingerprints.of_value(load("mine:mask", tmp_path)) != before
+
+    @pytest.mark.parametrize("way", ["import_module(state)", "runpy.run_path('lazy.py')", "exec('import lazy')"])
+    def test_code_that_is_loaded_in_other_ways_is_asked_for(self, way, tmp_path):
+        text = "import runpy\nfrom importlib import import_module\n\ndef mask(state, action):\n    state.eval()\n"
+        (tmp_path / "plain.py").write_text(text)
+        (tmp_path / "mine.py").write_text(f"{text}    return {way}\n")
+        assert fingerprints.of_value(load("plain:mask", tmp_path))
+        with pytest.raises(fingerprints.NoFingerprint, match=r"code that is loaded by \w+ in mine[.]py"):
+            fingerprints.of_value(load("mine:mask", tmp_path))
 
     def test_two_descriptions_have_each_its_own_module(self, tmp_path):
         for name in ("one", "two"):

@@ -52,8 +52,8 @@ class TestBadInput:
         with pytest.raises(files.FileProblem, match=f"begins like a .*{path.suffix}.*rename"):
             files.read(wrong)
 
-    def test_files_that_are_no_files(self, tmp_path):
-        os.mkfifo(tmp_path / "pipe.npz")
+    def test_files_that_are_no_files(self, tmp_path, make_pipe):
+        make_pipe(tmp_path / "pipe.npz")
         (tmp_path / "empty.npz").touch()
         (tmp_path / "folder").mkdir()
         (tmp_path / "noise.npz").write_bytes(b"not a zip")
@@ -70,6 +70,11 @@ class TestBadInput:
             with pytest.raises(files.FileProblem, match=why) as found:
                 files.read(tmp_path / name)
             assert str(found.value).startswith(str(tmp_path / name))
+
+    def test_a_folder_that_may_not_be_read(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(os, "access", lambda *_: False)  # root may read anything
+        with pytest.raises(files.FileProblem, match="this folder may not be read"):
+            files.read(tmp_path)
 
     @pytest.mark.parametrize("kind", TARGETS)
     def test_rows_that_are_promised_but_missing(self, kind, tmp_path, rng):

@@ -132,9 +132,10 @@ def tell_unread(source: Scan) -> None:
         print(f"left behind, not part of the transitions: {listed(source.unread)}", file=sys.stderr)
 
 
-def outputs(given: argparse.Namespace, place: Path) -> dict[str, Path]:
+def outputs(given: argparse.Namespace, place: Path, parts: Path) -> dict[str, Path]:
     """Return all that `augment` writes, by what it is."""
-    return {"the output": place} | ({} if given.report is None else {"the report": Path(given.report)})
+    found = {"the output": place, "the folder of the job": parts}
+    return found | ({} if given.report is None else {"the report": Path(given.report)})
 
 
 def inputs(source: Scan, description: Description | None = None) -> dict[str, Path]:

@@ -68,7 +68,8 @@ def run(given: argparse.Namespace) -> int:
         return shards.run(given, source, description, _window(given))
     source = arguments.opened_as(given, description)
     kind = chosen(given.out, given.format)
-    require_apart(arguments.outputs(given, kind.place(given.out)), arguments.inputs(source, description))
+    outputs = arguments.outputs(given, kind.place(given.out), kind.parts(given.out))
+    require_apart(outputs, arguments.inputs(source, description))
     amount: dict[str, Any] = {name: getattr(given, name) for name in ("size", "ratio", "seed", "format")}
     if given.dry_run:
         plan = planned(source, _unloaded(description, _window(given)), given.out, **amount)

@@ -70,7 +70,8 @@ class Described:
 
 def run(given: argparse.Namespace, source: Scan, description: Description, settings: dict[str, Any]) -> int:
     """Augment a folder of files."""
-    require_apart(arguments.outputs(given, Path(given.out)), arguments.inputs(source, description))
+    out = os.path.normpath(given.out)
+    require_apart(arguments.outputs(given, Path(out), Path(f"{out}.parts")), arguments.inputs(source, description))
     shards = shards_of(given.data, given.keys)
     if description.without_noise:
         shards = replace(shards, without=("noise",))

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from counterpoint.user_code import digest, installed, sources
+from counterpoint.user_code import digest, hidden, installed, sources
 
 PACKAGE = Path(__file__).parents[1]
 PLAIN = (type(None), bool, int, float, complex, str, bytes, np.generic, np.dtype, type(Ellipsis), Path)
@@ -161,7 +161,10 @@ class _Walk:
         elif installed(path):
             self._put(path.name, _version(path), digest(path) if path.suffix == ".py" else "")
         elif path.is_file():
-            self._put(digest(*sources(path)))
+            local = sources(path)
+            if (call := hidden(*local)) is not None:
+                raise NoFingerprint(f"code that is loaded by {call}")
+            self._put(digest(*local))
 
 
 @cache

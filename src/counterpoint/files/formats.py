@@ -159,6 +159,8 @@ def look(name: str, keys: Iterable[str] | None) -> Scan:
 def _unknown(name: str) -> str:
     """Say why no format owns a name."""
     if os.path.isdir(name):
+        if not os.access(name, os.R_OK | os.X_OK):
+            return "this folder may not be read."
         folders = [f"{kind.name} ({' or '.join(kind.inside)})" for kind in FORMATS.values() if kind.inside]
         return f"this folder holds no dataset. Folders are recognised by what is in them: {listed(folders)}."
     known = sorted({suffix for kind in FORMATS.values() for suffix in kind.suffixes})

@@ -1,5 +1,6 @@
 """Saving and loading: the same scores again, and a clear word about every file that is not right."""
 
+import errno
 import json
 import os
 
@@ -93,6 +94,20 @@ def test_damaged_files_are_refused(fitted, tmp_path):
             load(path)
     with pytest.raises(FileNotFoundError, match="there is no such file"):
         load(tmp_path / "none.safetensors")
+
+
+def test_what_may_not_be_read_is_said(fitted, tmp_path, make_pipe, monkeypatch):
+    make_pipe(tmp_path / "pipe.safetensors")
+    with pytest.raises(FileProblem, match=r"pipe.safetensors: this is not a regular file"):
+        load(tmp_path / "pipe.safetensors")
+    fitted.save(tmp_path / "mask.safetensors")
+
+    def refuse(*_):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr("builtins.open", refuse)
+    with pytest.raises(FileProblem, match=r"mask.safetensors: Permission denied"):
+        load(tmp_path / "mask.safetensors")
 
 
 @pytest.mark.parametrize(

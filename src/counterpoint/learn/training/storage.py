@@ -9,6 +9,7 @@ refused instead of being used.
 
 import hashlib
 import json
+import os
 import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -27,6 +28,7 @@ from counterpoint.core.factors import Factorization
 from counterpoint.files.header import factors_from_json, factors_to_json
 from counterpoint.files.output import output
 from counterpoint.files.recording import FileProblem
+from counterpoint.files.regular import require_regular
 from counterpoint.learn.training.fitting import History
 from counterpoint.learn.training.scaling import Moments, Scaling
 
@@ -83,8 +85,7 @@ def read(path: str | Path, *, factors: Factorization | None = None) -> Record:
         FileNotFoundError: if there is none.
         FileProblem: if it is damaged, of another kind or format, or of other factors.
     """
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"{path}: there is no such file.")
+    _require_readable(path)
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
@@ -103,6 +104,19 @@ def read(path: str | Path, *, factors: Factorization | None = None) -> Record:
     if factors is not None:
         require_same_factors(path, record.factors, factors)
     return record
+
+
+def _require_readable(path: str | Path) -> None:
+    """Raise unless this is a file that may be read: of one that may not, safetensors says that it is not there."""
+    if not os.path.lexists(path):
+        raise FileNotFoundError(f"{path}: there is no such file.")
+    try:
+        require_regular(path)
+        open(path, "rb").close()
+    except OSError as error:
+        raise FileProblem(f"{path}: {error.strerror or error}") from error
+    except FileProblem as error:
+        raise FileProblem(f"{path}: {error}") from error
 
 
 def _ordered(content: bytes) -> bytes:
