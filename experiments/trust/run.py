@@ -13,7 +13,7 @@ from counterpoint.learn.calibration.calibrate import gather, judge
 from counterpoint.learn.calibration.judging import Asked
 from counterpoint.masks import Constant, Proximity, Supported, Threshold
 from counterpoint.worlds import Zoo, collect
-from counterpoint.worlds.zoo import HELD_OUT
+from counterpoint.worlds.zoo import STRANGE
 from experiments import rows
 from experiments.exactness import no_reward
 
@@ -30,7 +30,7 @@ class Config:
     rows: int = 20_000  # for the verdict
     fresh: int = 6_000  # for the truth
     pairs: int = 3_000
-    kinds: tuple[str, ...] = HELD_OUT
+    kinds: tuple[str, ...] = STRANGE
     fitted: int = 0  # if any, learned masks alone are judged, and this many other rows are what they learn from
     epochs: int = 30  # of its training
 
@@ -48,8 +48,8 @@ def _preset(seeds: range, some: range, fitted: int, **sizes: Any) -> list[Config
 
 PRESETS = {
     "smoke": _preset(range(1000, 1001), range(1000, 1001), 1_000, rows=3_000, fresh=1_500, pairs=500, epochs=2),
-    "laptop": _preset(range(4000, 4060), range(4000, 4060), 40_000),
-    "strangers": _preset(range(4000, 4060), range(4005, 4060, 5), 8_000, rows=8_000, fresh=4_000, pairs=2_000),
+    "laptop": _preset(range(6000, 6060), range(6000, 6060), 40_000),
+    "strangers": _preset(range(6000, 6060), range(6005, 6060, 10), 8_000, rows=8_000, fresh=4_000, pairs=2_000),
 }
 
 

@@ -8,8 +8,9 @@ import numpy as np
 from counterpoint.core.arrays import Bools, Floats, Ints
 from counterpoint.learn.calibration.own_course import totals
 
-_LOUD, _LOUD_SHIFT = 4.0, 3.5  # standard errors from which on a region has an influence
+_LOUD, _LOUD_SHIFT = 4.0, 4.5  # standard errors from which on a region has an influence
 _SMALLEST_SHIFT = 0.8  # units
+_FEWEST_VISITS = 8  # episodes that tell by themselves how alike their rows are; those of fewer count as one each
 _FEWEST_EVENTS = 3  # episodes with a surprise
 _FEWEST_ROWS = 5  # with an edge, that the direction of a push is told from
 _LEAST_VARIANCE = 1e-4
@@ -30,6 +31,7 @@ class Counts:
     episodes: Floats  # (K,) in which there was a surprise
     errors: Floats  # (K, 1 + W) squared errors of the sums
     squares: Floats  # (K, 1 + W) sums of squares
+    visits: Floats  # (K,) episodes
     alike: Floats  # (K,) sum of the squares of the numbers of rows that an episode has there
 
     @classmethod
@@ -52,8 +54,8 @@ class Counts:
         errors = totals(home, off * off, size)
         alike = totals(home, np.square(length)[:, None].astype(np.float64), size)[:, 0]
         odd = totals(home, 1.0 * (each[:, :1] > 0), size)[:, 0]
-        signs = totals(where, np.sign(values[:, 1:]), size)
-        return cls(rows, sums, signs, odd, errors, totals(where, values * values, size), alike)
+        signs, visits = totals(where, np.sign(values[:, 1:]), size), totals(home, 1.0, size)[:, 0]
+        return cls(rows, sums, signs, odd, errors, totals(where, values * values, size), visits, alike)
 
     def __add__(self, other: "Counts") -> "Counts":
         return Counts(
@@ -63,6 +65,7 @@ class Counts:
             self.episodes + other.episodes,
             self.errors + other.errors,
             self.squares + other.squares,
+            self.visits + other.visits,
             self.alike + other.alike,
         )
 
@@ -107,7 +110,8 @@ class Loudness:
         known = ((counts.rows > 0) & (glued.rows > 0))[:, None]
         surplus = np.where(known, counts.mean - glued.mean, 0.0)
         rows = np.maximum(counts.rows, 1.0)[:, None]
-        spread = np.maximum(np.sqrt(counts.errors), np.sqrt(counts.alike[:, None] * glued.variance)) / rows
+        alike = np.where(counts.visits < _FEWEST_VISITS, counts.alike, counts.rows)[:, None]
+        spread = np.sqrt(np.maximum(counts.errors, alike * glued.variance)) / rows
         sure = surplus / np.maximum(spread, 1.0 / rows)
         odd = (sure[:, 0] > _LOUD) & (counts.episodes >= _FEWEST_EVENTS)
         main = np.abs(toward).argmax(axis=1)[:, None]

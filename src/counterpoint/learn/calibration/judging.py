@@ -130,9 +130,6 @@ class Trial:
         findings = witness.findings(self.asked.edges(self.hiding, tau))
         cross = (swaps.nodes[:, :, None] != swaps.nodes[:, None, : factors.n]) & ~self.asked.context[:, None]
         where = witness.where(swaps.proposal)
-        hidden = witness.spread([each.chance for each in findings], where)
-        right = np.where(cross, (1.0 - self._shown(swaps, findings)) * (1.0 - hidden), 1.0).prod(axis=(1, 2))
-        wrong = np.where((cross & witness.alone.always).any(axis=(1, 2)), 1.0, 1.0 - right)
         thin = witness.spread([1.0 * (each.rows < _FEWEST) for each in findings], where) > 0
         lively = ~witness.alone.still & ~np.append(witness.alone.still, np.zeros(factors.m, np.bool_))[:, None]
         gaps = cross & lively & self.support.unknown(swaps.proposal.state, swaps.proposal.action)
@@ -141,7 +138,7 @@ class Trial:
         edges = self.asked.edges(self.answer, tau)
         odd, usual = self._unexplained(swaps, edges)
         return Hearing(
-            wrong=wrong,
+            wrong=self._wrong(swaps, findings, where, cross),
             unknown=gaps.any(axis=(1, 2)),
             rejected=rejected,
             lawless=self._lawless(swaps, edges),
@@ -151,6 +148,13 @@ class Trial:
             sight=self._sight(edges),
             gaps=gaps,
         )
+
+    def _wrong(self, swaps: Swaps, findings: list[Finding], where: list[list[Ints]], cross: Bools) -> Floats:
+        """Return the chance that an influence across the cut shows and should not, or should and does not, (R,)."""
+        witness = self.witness
+        hidden = witness.spread([each.chance for each in findings], where)
+        right = np.where(cross, (1.0 - self._shown(swaps, findings)) * (1.0 - hidden), 1.0).prod(axis=(1, 2))
+        return np.where((cross & witness.alone.always).any(axis=(1, 2)), 1.0, 1.0 - right)
 
     def _shown(self, swaps: Swaps, findings: list[Finding]) -> Floats:
         """Return the chance that a source across the cut moved a target in the row it comes from, (R, N, n).
