@@ -27,7 +27,7 @@ def write(folder: Path, docs: Path = pages.DOCS) -> None:
     found = read(folder)
     if not found:
         raise SystemExit(f"{folder}: no finished runs. Start some with: python -m experiments.trust run")
-    plot(found, docs / "trust.png")
+    plot(_by_measure(found)[0], docs / "trust.png")
     parts = ["![Estimate against truth](trust.png)", claims(found), table(found)]
     robots = read(folder, robots=True)
     if robots:
@@ -36,31 +36,53 @@ def write(folder: Path, docs: Path = pages.DOCS) -> None:
 
 
 def claims(found: list[rows.Row]) -> str:
-    """Return what was to be reached, and what was."""
-    covered = [row["wrong_low"] - 1e-9 <= row["truth"] <= row["wrong_high"] + 1e-9 for row in found]
-    near = [abs(row["wrong_value"] - row["truth"]) <= BAND for row in found]
+    """Return what was to be reached, and what was, by two measures of what is wrong."""
+    fine = sum(row["fine"] for row in found)
+    lines = [
+        ["worlds", "60", *2 * [str(len({row["seed"] for row in found}))]],
+        ["verdicts", "", *2 * [str(len(found))]],
+        ["verdicts fine", "", *2 * [str(fine)]],
+        *(
+            [name, wanted, *both]
+            for (name, wanted), *both in zip(CLAIMS, *map(_reached, _by_measure(found)), strict=True)
+        ),
+    ]
+    return pages.table(["claim", "to be reached", "wrong beyond the noise", "wrong at all"], lines)
+
+
+CLAIMS = (
+    ("the interval covers the truth", "95%"),
+    ("the estimate is within 3 points", "90%"),
+    ("of the verdicts fine the truth is above 2%", "at most 2%"),
+    ("the worst of these", "at most 5%"),
+    ("good masks that are called fine", "70%"),
+    ("the same, or fine with Supported", ""),
+    ("learned masks, 99% right at half of the exact yield", "80%"),
+)
+
+
+def _by_measure(found: list[rows.Row]) -> tuple[list[rows.Row], list[rows.Row]]:
+    """Return rows whose truth is what is wrong beyond the noise, and rows whose truth is what is wrong at all."""
+    return [{**row, "truth": row.get("beyond_noise", row["truth"])} for row in found], found
+
+
+def _reached(found: list[rows.Row]) -> list[str]:
     fine = [row for row in found if row["fine"]]
     good = [row for row in found if row["truth"] < TARGET and row["relative_yield"] >= 0.2]
-    called = [row for row in good if row["fine"]]
-    useful = f"{_share([row['fine'] for row in good])} ({len(called)} of {len(good)})"
     worst = max((row["truth"] for row in fine), default=float("nan"))
-    lines = [
-        ["worlds", "60", str(len({row["seed"] for row in found}))],
-        ["verdicts", "", str(len(found))],
-        ["the interval covers the truth", "95%", f"{np.mean(covered):.1%}"],
-        ["the estimate is within 3 points", "90%", f"{np.mean(near):.1%}"],
-        ["verdicts fine", "", str(len(fine))],
-        ["of these the truth is above 2%", "at most 2%", _share([row["truth"] > 2 * TARGET for row in fine])],
-        ["the worst of these", "at most 5%", "–" if np.isnan(worst) else f"{worst:.1%}"],
-        ["good masks that are called fine", "70%", useful],
-        [
-            "the same, or fine with Supported",
-            "",
-            _share([bool(row.get("fine_if_supported", row["fine"])) for row in good]),
-        ],
-        ["learned masks, 99% right at half of the exact yield", "80%", _learned(found)],
+    return [
+        _share([_covered(row) for row in found]),
+        _share([abs(row["wrong_value"] - row["truth"]) <= BAND for row in found]),
+        _share([row["truth"] > 2 * TARGET for row in fine]),
+        "–" if np.isnan(worst) else f"{worst:.1%}",
+        f"{_share([row['fine'] for row in good])} ({sum(row['fine'] for row in good)} of {len(good)})",
+        _share([bool(row.get("fine_if_supported", row["fine"])) for row in good]),
+        _learned(found),
     ]
-    return pages.table(["claim", "to be reached", "reached"], lines)
+
+
+def _covered(row: rows.Row) -> bool:
+    return bool(row["wrong_low"] - 1e-9 <= row["truth"] <= row["wrong_high"] + 1e-9)
 
 
 def _learned(found: list[rows.Row]) -> str:
@@ -77,6 +99,7 @@ def robot_table(found: list[rows.Row]) -> str:
             row["robot"],
             row["mask"],
             str(row["made"]),
+            f"{row['beyond_noise']:.1%}",
             f"{row['truth']:.1%} ({row['far']:.1%})",
             f"{row['wrong_value']:.1%} ({row['wrong_low']:.1%} to {row['wrong_high']:.1%})",
             f"{row['unknown_value']:.1%}",
@@ -84,7 +107,16 @@ def robot_table(found: list[rows.Row]) -> str:
         ]
         for row in found
     ]
-    head = ["robot", "mask", "audited", "wrong (by more than 1e-3)", "estimate", "unknown", "verdict"]
+    head = [
+        "robot",
+        "mask",
+        "audited",
+        "beyond the fine print",
+        "wrong (by more than 1e-3)",
+        "estimate",
+        "unknown",
+        "verdict",
+    ]
     return pages.table(head, lines)
 
 
@@ -93,13 +125,23 @@ def table(found: list[rows.Row]) -> str:
     lines = []
     for mask in dict.fromkeys(row["mask"] for row in found):
         mine = [row for row in found if row["mask"] == mask]
-        inside = [row["wrong_low"] - 1e-9 <= row["truth"] <= row["wrong_high"] + 1e-9 for row in mine]
-        figures = [
-            pages.spread([row[name] for row in mine], ".1%") for name in ("truth", "wrong_value", "unknown_value")
-        ]
+        names = "beyond_noise", "truth", "wrong_value", "unknown_value"
+        figures = [pages.spread([row.get(name, row["truth"]) for row in mine], ".1%") for name in names]
+        inside = [_covered(row) for row in _by_measure(mine)[0]]
         answers = [sum(row["verdict"].startswith(word) for row in mine) for word in ("about", "cannot", "do not")]
         lines.append([mask, str(len(mine)), *figures, f"{np.mean(inside):.0%}", *map(str, answers)])
-    head = ["mask", "worlds", "wrong", "estimate", "unknown", "covered", "fine", "cannot tell", "do not augment"]
+    head = [
+        "mask",
+        "worlds",
+        "beyond the noise",
+        "at all",
+        "estimate",
+        "unknown",
+        "covered",
+        "fine",
+        "cannot tell",
+        "do not augment",
+    ]
     return pages.table(head, lines)
 
 
@@ -114,7 +156,7 @@ def plot(found: list[rows.Row], path: Path) -> None:
         for number, mask in enumerate(dict.fromkeys(row["mask"] for row in found)):
             _dots(panel, [row for row in found if row["mask"] == mask], mask, f"C{number}")
         panel.set(xlim=(-0.02 * limit, limit), ylim=(-0.02 * limit, limit))
-        panel.set(xlabel="wrong, by the world", ylabel="wrong, estimated without labels")
+        panel.set(xlabel="wrong beyond the noise, by the world", ylabel="wrong, estimated without labels")
     panels[0].legend(frameon=False, fontsize=8)
     figure.tight_layout()
     figure.savefig(path, dpi=120)

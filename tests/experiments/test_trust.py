@@ -9,17 +9,17 @@ pytest.importorskip("matplotlib")
 
 from counterpoint.checks import check_mask_fn
 from counterpoint.worlds import Zoo, collect
-from counterpoint.worlds.zoo import HELD_OUT
+from counterpoint.worlds.zoo import STRANGE
 from experiments import pages, rows
 from experiments.trust import report, run
 
 SMOKE = run.PRESETS["smoke"][0]
 
 
-def test_worlds_are_of_held_out_kinds_alone():
+def test_worlds_are_of_strange_kinds_alone():
     for preset in ("laptop", "strangers"):
         assert len({config.seed for config in run.PRESETS[preset]}) == 60
-        assert all(config.kinds == HELD_OUT for config in run.PRESETS[preset])
+        assert all(config.kinds == STRANGE for config in run.PRESETS[preset])
 
 
 def test_a_forgetful_mask_loses_its_share_of_the_edges_that_come_and_go():

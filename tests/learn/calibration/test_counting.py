@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from counterpoint.learn.calibration.counting import Counts, found
+from counterpoint.learn.calibration.counting import Counts, Loudness, found, how_many
 
 REGIONS = 12
 
@@ -39,6 +39,7 @@ def findings(rng, missed, moved=0.0):
         free.astype(float),
         counted(where, values),
         counted(glued, calm),
+        np.ones((REGIONS, 2)),
     )
     return finding, acts[left], where[left]
 
@@ -63,3 +64,28 @@ def test_a_mask_that_misses_nothing_is_told_from_one_that_misses_one_in_twenty()
 
     none, some = ([expected(seed, missed) for seed in range(8)] for missed in (0.0, 0.05))
     assert max(none) < min(some)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("push", [1.5, 3.0, 8.0])
+@pytest.mark.parametrize("share", [0.2, 0.5, 1.0])
+def test_a_push_of_all_is_told_from_a_strong_push_of_some(seed, push, share):
+    rng = np.random.default_rng(seed)
+    off = rng.normal(size=20_000) + push * (rng.random(20_000) < share)
+    told = how_many(off.mean(keepdims=True), np.sign(off).mean(keepdims=True), np.ones(1))
+    assert told[0] == pytest.approx(share, abs=0.12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_steady_push_within_the_noise_is_heard_only_where_the_other_half_has_it_too(seed):
+    rng = np.random.default_rng(seed)
+    where, glued = rng.integers(2, size=400), rng.integers(2, size=1200)
+    values, calm = (
+        np.concatenate([np.zeros((len(r), 1)), rng.normal(size=(len(r), 1))], axis=1) for r in (where, glued)
+    )
+    values[where == 1, 1] += 1.5  # of one standard deviation: hardly ever a surprise
+    counts = [Counts.of(rows, all_, np.arange(len(rows)), 2) for rows, all_ in ((where, values), (glued, calm))]
+    same, opposite = (Loudness.of(*counts, np.array([[0.01], [sign]])) for sign in (1.5, -1.5))
+    assert same.loud.tolist() == [False, True]
+    assert same.chance[1] > 0.8
+    assert opposite.loud.tolist() == [False, False]

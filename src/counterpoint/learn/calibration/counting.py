@@ -1,17 +1,20 @@
 """Counting surprises and shifts in regions, and what they say: where pairs influence each other, and what is missed."""
 
 from dataclasses import dataclass
+from math import erf, sqrt
 
 import numpy as np
 
 from counterpoint.core.arrays import Bools, Floats, Ints
 from counterpoint.learn.calibration.own_course import totals
 
-_LOUD, _LOUD_SHIFT = 4.0, 6.0  # standard errors from which on a region has an influence
+_LOUD, _LOUD_SHIFT = 4.0, 4.5  # standard errors from which on a region has an influence
 _SMALLEST_SHIFT = 0.8  # units
+_FEWEST_VISITS = 8  # episodes that tell by themselves how alike their rows are; those of fewer count as one each
 _FEWEST_EVENTS = 3  # episodes with a surprise
 _FEWEST_ROWS = 5  # with an edge, that the direction of a push is told from
 _LEAST_VARIANCE = 1e-4
+_HALVINGS = 12  # of the interval in which a share is looked for
 _LEAST_POWER = 0.3  # share of the influences that show as a surprise, at the least
 
 
@@ -24,9 +27,11 @@ class Counts:
 
     rows: Floats  # (K,)
     values: Floats  # (K, 1 + W) sums of surprises and of residuals
+    signs: Floats  # (K, W) sums of the signs of residuals
     episodes: Floats  # (K,) in which there was a surprise
     errors: Floats  # (K, 1 + W) squared errors of the sums
     squares: Floats  # (K, 1 + W) sums of squares
+    visits: Floats  # (K,) episodes
     alike: Floats  # (K,) sum of the squares of the numbers of rows that an episode has there
 
     @classmethod
@@ -49,15 +54,18 @@ class Counts:
         errors = totals(home, off * off, size)
         alike = totals(home, np.square(length)[:, None].astype(np.float64), size)[:, 0]
         odd = totals(home, 1.0 * (each[:, :1] > 0), size)[:, 0]
-        return cls(rows, sums, odd, errors, totals(where, values * values, size), alike)
+        signs, visits = totals(where, np.sign(values[:, 1:]), size), totals(home, 1.0, size)[:, 0]
+        return cls(rows, sums, signs, odd, errors, totals(where, values * values, size), visits, alike)
 
     def __add__(self, other: "Counts") -> "Counts":
         return Counts(
             self.rows + other.rows,
             self.values + other.values,
+            self.signs + other.signs,
             self.episodes + other.episodes,
             self.errors + other.errors,
             self.squares + other.squares,
+            self.visits + other.visits,
             self.alike + other.alike,
         )
 
@@ -65,6 +73,11 @@ class Counts:
     def mean(self) -> Floats:
         """Share of surprises, and mean residuals, (K, 1 + W)."""
         return self.values / np.maximum(self.rows, 1.0)[:, None]
+
+    @property
+    def balance(self) -> Floats:
+        """By how much more rows are off one way than the other, as a share of the rows, (K, W)."""
+        return self.signs / np.maximum(self.rows, 1.0)[:, None]
 
     @property
     def variance(self) -> Floats:
@@ -83,30 +96,63 @@ class Loudness:
     doubt: Floats  # (K,) standard error of the share of surprises
 
     @classmethod
-    def of(cls, counts: Counts, glued: Counts) -> "Loudness":
+    def of(cls, counts: Counts, glued: Counts, toward: Floats) -> "Loudness":
         """Hold what was counted against the glued pairs.
 
         Not every influence is a surprise: some are within the noise. How many are is told by the regions in which
-        it happens most often, and a steady push by how far it moves what is in them.
+        it happens most often, and how many are pushed by how many are off that way.
+
+        Args:
+            counts: of real pairs.
+            glued: of glued pairs.
+            toward: (K, W) where targets were pushed in the half of the data that the regions were found in.
         """
         known = ((counts.rows > 0) & (glued.rows > 0))[:, None]
         surplus = np.where(known, counts.mean - glued.mean, 0.0)
         rows = np.maximum(counts.rows, 1.0)[:, None]
-        spread = np.maximum(np.sqrt(counts.errors), np.sqrt(counts.alike[:, None] * glued.variance)) / rows
+        alike = np.where(counts.visits < _FEWEST_VISITS, counts.alike, counts.rows)[:, None]
+        spread = np.sqrt(np.maximum(counts.errors, alike * glued.variance)) / rows
         sure = surplus / np.maximum(spread, 1.0 / rows)
         odd = (sure[:, 0] > _LOUD) & (counts.episodes >= _FEWEST_EVENTS)
-        shift = np.abs(surplus[:, 1:]).max(axis=1)
-        pushed = (np.abs(sure[:, 1:]).max(axis=1) > _LOUD_SHIFT) & (shift > _SMALLEST_SHIFT) & (counts.rows >= 10)
+        main = np.abs(toward).argmax(axis=1)[:, None]
+        columns = surplus[:, 1:], sure[:, 1:], counts.balance - glued.balance
+        shift, sure_shift, lean = (_one_of(each * np.sign(toward), main) for each in columns)
+        pushed = (sure_shift > _LOUD_SHIFT) & (shift > _SMALLEST_SHIFT) & (counts.rows >= 10)
         seen = np.where(odd, np.clip(surplus[:, 0] / np.maximum(1.0 - glued.mean[:, 0], 1e-6), 0.0, 1.0), 0.0)
         power = max(_LEAST_POWER, float(np.quantile(seen[odd], 0.9))) if odd.any() else 1.0
-        full = np.quantile(shift[pushed], 0.9) if pushed.any() else 1.0
-        steady = np.where(pushed, np.clip(shift / full, 0.0, 1.0), 0.0)
+        noise = np.sqrt(_one_of(glued.variance[:, 1:], main))
+        steady = np.where(pushed, how_many(shift, lean, noise), 0.0)
         return cls(odd, pushed, seen, np.maximum(np.minimum(seen / power, 1.0), steady), spread[:, 0])
 
     @property
     def loud(self) -> Bools:
         """Regions with an influence, (K,)."""
         return self.odd | self.pushed
+
+
+def _one_of(values: Floats, column: Ints) -> Floats:
+    """Return one column of each row, (K,)."""
+    return np.take_along_axis(values, column, axis=1)[:, 0]
+
+
+def how_many(shift: Floats, lean: Floats, noise: Floats) -> Floats:
+    """Return which share of the rows is pushed, (K,), given how far all are off in the mean.
+
+    A mean shift may be a push of all or a strong push of some. The signs tell: of rows that noise alone moves, as many
+    are off one way as the other; a push takes those that it acts on to its side, all of them if it is strong.
+
+    Args:
+        shift: (K,) mean shift.
+        lean: (K,) by how much more rows are off that way than the other, as a share of the rows.
+        noise: (K,) standard deviation of the noise.
+    """
+    low, high = np.zeros(len(shift)), np.ones(len(shift))
+    for _ in range(_HALVINGS):
+        share = (low + high) / 2
+        push = shift / np.maximum(share * noise, 1e-9)
+        less = share * np.array([erf(each / sqrt(2.0)) for each in push]) < lean
+        low, high = np.where(less, share, low), np.where(less, high, share)
+    return high
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +168,7 @@ class Finding:
     error: float  # standard error of the share that the mask misses
 
 
-def found(counts: Counts, glued: Counts, free: Floats, every: Counts, usual: Counts) -> Finding:
+def found(counts: Counts, glued: Counts, free: Floats, every: Counts, usual: Counts, toward: Floats) -> Finding:
     """Tell what is left where a mask has no edge.
 
     A region that is loud by itself speaks for itself. Of the others, those that are loud over all rows are
@@ -134,8 +180,9 @@ def found(counts: Counts, glued: Counts, free: Floats, every: Counts, usual: Cou
         free: (K,) rows in which it has no edge between the two.
         every: of all rows.
         usual: of all glued pairs.
+        toward: (K, W) where targets were pushed in the other half of the data.
     """
-    own, world = Loudness.of(counts, glued), Loudness.of(every, usual)
+    own, world = Loudness.of(counts, glued, toward), Loudness.of(every, usual, toward)
     shared = world.loud & ~own.loud
     left, whole = Surplus.of(counts, glued, free), Surplus.of(every, usual, every.rows)
     missed, error = _missed(left, whole, shared & world.odd, shared & ~world.odd & (every.rows - free >= _FEWEST_ROWS))

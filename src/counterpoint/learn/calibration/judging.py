@@ -18,8 +18,9 @@ from counterpoint.learn.calibration.counting import Finding
 from counterpoint.learn.calibration.witness import Witness
 from counterpoint.masks import Supported
 
-_FEWEST_PLANTED = 10  # influences that the mask sees, by which the witness is tried
+_LEAST_PLANTED = 160.0  # strain of the influences that the mask sees, by which the witness is tried: ten strong ones
 _FEWEST = 4  # judged rows that a region must have, or nobody knows what happens there
+_SURELY = 4.0  # standard errors by which it must be beyond the usual
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,9 +130,6 @@ class Trial:
         findings = witness.findings(self.asked.edges(self.hiding, tau))
         cross = (swaps.nodes[:, :, None] != swaps.nodes[:, None, : factors.n]) & ~self.asked.context[:, None]
         where = witness.where(swaps.proposal)
-        hidden = witness.spread([each.chance for each in findings], where)
-        right = np.where(cross, (1.0 - self._shown(swaps, findings)) * (1.0 - hidden), 1.0).prod(axis=(1, 2))
-        wrong = np.where((cross & witness.alone.always).any(axis=(1, 2)), 1.0, 1.0 - right)
         thin = witness.spread([1.0 * (each.rows < _FEWEST) for each in findings], where) > 0
         lively = ~witness.alone.still & ~np.append(witness.alone.still, np.zeros(factors.m, np.bool_))[:, None]
         gaps = cross & lively & self.support.unknown(swaps.proposal.state, swaps.proposal.action)
@@ -140,7 +138,7 @@ class Trial:
         edges = self.asked.edges(self.answer, tau)
         odd, usual = self._unexplained(swaps, edges)
         return Hearing(
-            wrong=wrong,
+            wrong=self._wrong(swaps, findings, where, cross),
             unknown=gaps.any(axis=(1, 2)),
             rejected=rejected,
             lawless=self._lawless(swaps, edges),
@@ -150,6 +148,13 @@ class Trial:
             sight=self._sight(edges),
             gaps=gaps,
         )
+
+    def _wrong(self, swaps: Swaps, findings: list[Finding], where: list[list[Ints]], cross: Bools) -> Floats:
+        """Return the chance that an influence across the cut shows and should not, or should and does not, (R,)."""
+        witness = self.witness
+        hidden = witness.spread([each.chance for each in findings], where)
+        right = np.where(cross, (1.0 - self._shown(swaps, findings)) * (1.0 - hidden), 1.0).prod(axis=(1, 2))
+        return np.where((cross & witness.alone.always).any(axis=(1, 2)), 1.0, 1.0 - right)
 
     def _shown(self, swaps: Swaps, findings: list[Finding]) -> Floats:
         """Return the chance that a source across the cut moved a target in the row it comes from, (R, N, n).
@@ -186,15 +191,21 @@ class Trial:
     def _sight(self, edges: Bools) -> float:
         """Return how much of what the mask sees the witness sees too.
 
-        The witness knows nothing of the mask. Rows with a single edge, whose target is surprised, are influences that
-        it should find by itself. Where it does not, it would not find those that the mask misses either; and where
-        there are none to try it by, nobody can say that it sees anything.
+        The witness knows nothing of the mask. Rows with a single edge, whose target is further off than usual, are
+        influences that it should find by itself, the stronger the sooner. Where it does not, it would not find those
+        that the mask misses either; and where there are none to try it by, nobody can say that it sees anything.
         """
         witness, moved = self.witness, self.witness.moved(edges)
-        alone = moved & (moved.sum(axis=1, keepdims=True) == 1) & witness.known[:, None]
-        shown = alone & witness.surprised[:, None]
-        planted = float(shown.sum() - (witness.usual(edges) * alone.sum(axis=(0, 1))).sum())
-        return min(1.0, float((shown & witness.loud).sum()) / planted) if planted >= _FEWEST_PLANTED else 0.0
+        alone = moved & (moved.sum(axis=1, keepdims=True) == 1) & witness.known[:, None]  # (T, N, n)
+        calm = witness.known & ~witness.loud.any(axis=1) & ~moved.any(axis=1)  # (T, n)
+        usual = np.where(calm, witness.strain, 0.0).sum(axis=0) / np.maximum(calm.sum(axis=0), 1)
+        beyond = (witness.strain - usual)[:, None] * alone
+        noise = np.where(calm, (witness.strain - usual) ** 2, 0.0).sum(axis=0) / np.maximum(calm.sum(axis=0), 1)
+        sure = _SURELY * np.sqrt((alone.sum(axis=(0, 1)) * noise).sum())
+        planted = float(beyond.sum())
+        if planted < max(_LEAST_PLANTED, sure):
+            return 0.0
+        return float(np.clip(beyond[witness.loud].sum() / planted, 0.0, 1.0))
 
     def _lawless(self, swaps: Swaps, edges: Bools) -> Bools:
         """Return the proposals with a factor that nobody can judge in the row it comes from, (R,)."""

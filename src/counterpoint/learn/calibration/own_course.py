@@ -6,6 +6,7 @@ bend it; trees then learn what is not straight, such as a wall. It takes seconds
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from counterpoint.masks.regions import Regions
 
 SURPRISING = 5.0  # a residual so many times the ordinary one is a surprise
 _FAILS = 0.6  # share of surprises in a region of a factor's own state from which on its law fails there
+_HALF = 0.5  # another factor must explain so much of what is left there
 _FEWEST_DOUBTS = 10  # rows of such a region
 _FEWEST_EACH = 3  # and for each number of a law that holds there alone
 FINEST = 5e-3  # smallest unit of a residual, in standard deviations of the change: no model is believed to be finer
@@ -121,7 +123,7 @@ class OwnCourses:
         both = zip(courses, units, strict=True)
         return cls(
             factors,
-            tuple(course if course.still else _with_exceptions(course, unit, data) for course, unit in both),
+            tuple(course if course.still else _with_exceptions(course, unit, data, factors) for course, unit in both),
             units,
         )
 
@@ -155,8 +157,11 @@ class OwnCourses:
         return [course.residual(data) / unit for course, unit in zip(self.courses, self.units, strict=True)]
 
 
-def _with_exceptions(course: Course, unit: Floats, data: Transitions) -> Course:
-    """Find regions of a factor's own state in which its law fails nearly always, and straight laws that hold there."""
+def _with_exceptions(course: Course, unit: Floats, data: Transitions, factors: Factorization) -> Course:
+    """Find regions of a factor's own state in which its law fails nearly always, and straight laws that hold there.
+
+    Where another factor explains what happens, as for what is held by a grip, that is no exception but an influence.
+    """
     ready = follow(data) if course.lagged else np.ones(len(data), np.bool_)
     every = course.residual(data), course.ahead(data), course.design(data), course.change(data)
     left, ahead, design, change = (each[ready] for each in every)
@@ -173,7 +178,33 @@ def _with_exceptions(course: Course, unit: Floats, data: Transitions) -> Course:
         laws[k] = _straight(design[mine], change[mine])
         off = np.abs((change[mine] - design[mine] @ laws[k]) / unit).max(axis=1) > SURPRISING
         own[k] = off.mean() <= _FAILS
+        if not own[k]:
+            fails[k] = not _explained(course, unit, _Part(data[ready][mine], design[mine], change[mine]), factors)
     return replace(course, exceptions=Exceptions(regions, own, laws, fails & ~own))
+
+
+class _Part(NamedTuple):
+    """Rows of a region, what a factor's law is a map of there, and its change."""
+
+    rows: Transitions
+    design: Floats
+    change: Floats
+
+
+def _explained(course: Course, unit: Floats, part: _Part, factors: Factorization) -> bool:
+    """Return whether another factor tells much of what happens, in some column, where the factor's own law fails."""
+    rows = beside(part.rows.state, part.rows.action).astype(np.float64)
+
+    def left(node: int) -> Floats:
+        more = rows[:, [c for c in columns_of(factors, node) if c not in course.inputs]]
+        design = np.concatenate([part.design, (more - more.mean(axis=0)) / (more.std(axis=0) + 1e-9)], axis=1)
+        if len(design) < _FEWEST_EACH * design.shape[1]:
+            return np.full(len(unit), np.inf)
+        return np.asarray(np.median(np.abs(part.change - design @ _straight(design, part.change)), axis=0))
+
+    alone = np.median(np.abs(part.change - part.design @ _straight(part.design, part.change)), axis=0)
+    failing = alone > 2 * unit
+    return any((left(node) < _HALF * alone)[failing].any() for node in range(factors.n + factors.m))
 
 
 def _fitted(data: Transitions, some: Ints, factors: Factorization, node: int) -> Course:

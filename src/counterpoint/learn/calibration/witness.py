@@ -36,6 +36,7 @@ class Testimony:
 
     kind: Kind
     regions: Regions
+    toward: Floats  # (K, W) mean residuals of the targets in the rows that the regions were found in
     learnt: tuple[Ints, ...]  # for each pair the regions of the rows that they were found in, (L,)
     where: tuple[Ints, ...]  # those of the judged rows, (T,)
     glued: tuple[Ints, ...]  # the same with other sources, (_GLUED, T)
@@ -103,6 +104,11 @@ class Witness:
         return tuple(np.minimum(each, _LIMITS[1]) for each in self.limits)
 
     @cached_property
+    def strain(self) -> Floats:
+        """How far factors are off, squared, in the column in which that is most; bounded, (T, n)."""
+        return np.stack([np.square(np.clip(z, -_CLIP, _CLIP)).max(axis=1) for z in self.residuals], axis=1)
+
+    @cached_property
     def values(self) -> tuple[Floats, ...]:
         """For each factor whether it was surprised, and its residuals, (T, 1 + W)."""
         both = zip(self.surprised.T, self.residuals, strict=True)
@@ -165,7 +171,7 @@ class Witness:
             clean = [rows & ~moved[:, j] for (_, j), rows in zip(each.kind.pairs, free, strict=True)]
             all_free = np.concatenate([where[rows] for where, rows in zip(each.where, free, strict=True)])
             rows = totals(all_free, 1.0, len(each.regions))[:, 0]
-            findings.append(found(self._counted(each, clean), self._glued(each, moved), rows, *world))
+            findings.append(found(self._counted(each, clean), self._glued(each, moved), rows, *world, each.toward))
         return findings
 
     @cached_property
@@ -194,7 +200,15 @@ class Witness:
         return self.spread(values, [each.where for each in self.testimonies])
 
     def _loud(self) -> Bools:
-        return np.asarray(self.own([1.0 * Loudness.of(*counts).loud for counts in self._every]) > 0)
+        return np.asarray(
+            self.own(
+                [
+                    1.0 * Loudness.of(*counts, each.toward).loud
+                    for each, counts in zip(self.testimonies, self._every, strict=True)
+                ]
+            )
+            > 0
+        )
 
     def _free(self, each: Testimony, edges: Bools) -> list[Bools]:
         """Return for each pair of a kind its rows without an edge, and without another source that is loud, (T,)."""
@@ -256,10 +270,13 @@ def _testimony(
         np.concatenate([real, glued]), np.concatenate([targets, -targets]), fewest=2 * _FEWEST, deepest=_DEEPEST
     )
     learnt = tuple(regions(each) for each in pairs.features(kind, learn, learn))
+    pushes = np.concatenate([np.clip(residuals[j], -_CLIP, _CLIP) for _, j in kind.pairs])
+    found = np.concatenate(learnt)
+    toward = totals(found, pushes, len(regions)) / np.maximum(totals(found, 1.0, len(regions)), 1.0)
     where = tuple(regions(each) for each in pairs.features(kind, judge, judge))
     others = [judge[rng.permutation(len(judge))] for _ in range(_GLUED)]
     apart = [[regions(each) for each in pairs.features(kind, other, judge)] for other in others]
-    return Testimony(kind, regions, learnt, where, tuple(np.stack(each) for each in zip(*apart, strict=True)))
+    return Testimony(kind, regions, toward, learnt, where, tuple(np.stack(each) for each in zip(*apart, strict=True)))
 
 
 def _targets(residual: Floats) -> Array:

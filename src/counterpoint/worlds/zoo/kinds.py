@@ -1,6 +1,8 @@
-"""The kinds of influence that worlds are drawn from, and their split into development and held-out ones.
+"""The kinds of influence that worlds are drawn from, and their split into development, held-out and strange ones.
 
 Methods are developed on ``DEVELOPMENT`` alone and then frozen; what is reported is reported on ``HELD_OUT``.
+The kinds of ``STRANGE`` were written after the method, by somebody who had not read it; nothing was tuned on them.
+``KINDS`` is what a world is drawn from if nothing else is said; the strange kinds must be asked for.
 """
 
 import itertools
@@ -15,9 +17,11 @@ from counterpoint.worlds.zoo.draft import Blueprint, Draft
 from counterpoint.worlds.zoo.forces import Click, Magnet, Soft, Spring
 from counterpoint.worlds.zoo.gates import Drag, Fan, Flow, Latch, Press
 from counterpoint.worlds.zoo.parts import Part
+from counterpoint.worlds.zoo.strange import ADD as ADD_STRANGE
 
 DEVELOPMENT = ("push", "elastic", "soft", "weak", "drag", "fan", "carrier", "arm")
 HELD_OUT = ("inelastic", "spring", "magnet", "latch", "switch", "support", "delayed", "click", "tank")
+STRANGE = ("rope", "wake", "stir", "heat", "bell", "shadow", "herd", "portal")
 KINDS = (*DEVELOPMENT, *HELD_OUT)
 
 
@@ -41,8 +45,8 @@ def _people(draft: Draft, kinds: tuple[str, ...]) -> None:
     for _ in range(draft.pick(1, 1, 2)):
         _agent(draft, grip=grip)
     hide = draft.chance(0.2)
-    wound = "delayed" in kinds
-    fields = ("x", "y", "vx", "vy", *(["level"] if wound else []), *(["flag"] if "latch" in kinds else []))
+    wound, warm = "delayed" in kinds, "heat" in kinds
+    fields = ("x", "y", "vx", "vy", *(["level"] if wound or warm else []), *(["flag"] if "latch" in kinds else []))
     for name in ("puck", "disc")[: draft.pick(1, 1, 2)]:
         body = Part(
             name,
@@ -50,8 +54,8 @@ def _people(draft: Draft, kinds: tuple[str, ...]) -> None:
             speed=draft.uniform(0.02, 0.05),
             keep=draft.pick(1.0, 0.98, 0.9, 0.7),
             walls=draft.pick("bounce", "bounce", "stick"),
-            level_rule="decay" if wound else "still",
-            level_rate=0.3 if wound else 0.0,
+            level_rule="decay" if wound or warm else "still",
+            level_rate=0.3 if wound else 0.05 if warm else 0.0,
             kick=0.05 if wound else 0.0,
             **draft.noise(),
         )
@@ -228,4 +232,5 @@ _ADD: dict[str, Callable[[Draft], None]] = {
     "delayed": _delayed,
     "click": _click,
     "tank": _tank,
+    **ADD_STRANGE,
 }
