@@ -126,7 +126,7 @@ def table(found: list[rows.Row]) -> str:
     for mask in dict.fromkeys(row["mask"] for row in found):
         mine = [row for row in found if row["mask"] == mask]
         names = "beyond_noise", "truth", "wrong_value", "unknown_value"
-        figures = [pages.spread([row.get(name, row["truth"]) for row in mine], ".1%") for name in names]
+        figures = [pages.spread([row[name] if name in row else row["truth"] for row in mine], ".1%") for name in names]
         inside = [_covered(row) for row in _by_measure(mine)[0]]
         answers = [sum(row["verdict"].startswith(word) for row in mine) for word in ("about", "cannot", "do not")]
         lines.append([mask, str(len(mine)), *figures, f"{np.mean(inside):.0%}", *map(str, answers)])

@@ -117,8 +117,8 @@ def work(config: Config, write: rows.Write) -> None:
         found = judge(Asked(mask, factors, derive), witness, support, rng=rng)
         found, used = chosen(mask, found) if name == "learned" else (found, mask)
         truth = _truth(config, world, used, fresh, lively, noise, rng)
-        about = {"kinds": list(world.drawn), "policy": world.blueprint.behaviour.style}
-        about |= {"relative_yield": truth["made"] / max(1.0, exact)}
+        about: dict[str, Any] = {"kinds": list(world.drawn), "policy": world.blueprint.behaviour.style}
+        about["relative_yield"] = truth["made"] / max(1.0, exact)
         write(step=step, mask=name, **truth, **about, **figures(found))
 
 
