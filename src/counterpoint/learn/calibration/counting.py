@@ -6,7 +6,7 @@ from math import erf, sqrt
 import numpy as np
 
 from counterpoint.core.arrays import Bools, Floats, Ints
-from counterpoint.learn.calibration.own_course import totals
+from counterpoint.learn.calibration.laws import totals
 
 _LOUD, _LOUD_SHIFT = 4.0, 4.5  # standard errors from which on a region has an influence
 _SMALLEST_SHIFT = 0.8  # units

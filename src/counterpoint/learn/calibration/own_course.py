@@ -13,6 +13,7 @@ import numpy as np
 from counterpoint.core.arrays import Array, Bools, Floats, Ints
 from counterpoint.core.factors import Factorization
 from counterpoint.core.transitions import Transitions
+from counterpoint.learn.calibration.laws import FINEST, corrections, follow, last_change, standardised, straight, totals
 from counterpoint.masks.pairs import beside, columns_of
 from counterpoint.masks.regions import Regions
 
@@ -21,14 +22,10 @@ _FAILS = 0.6  # share of surprises in a region of a factor's own state from whic
 _HALF = 0.5  # another factor must explain so much of what is left there
 _FEWEST_DOUBTS = 10  # rows of such a region
 _FEWEST_EACH = 3  # and for each number of a law that holds there alone
-FINEST = 5e-3  # smallest unit of a residual, in standard deviations of the change: no model is believed to be finer
-_ROUNDS = 12  # of reweighted least squares
-_TREES, _FEWEST, _DEEPEST, _RATE, _PRIOR = 12, 60, 4, 0.5, 20.0  # of the trees that correct the law
 _SOME = 4000  # rows that parents are looked for in
 _MOST_PARENTS = 4
 _BETTER = 0.85  # a parent must reduce the residual to this share, or less
 _WELL = 0.02  # a residual of this share of the change's spread needs no further parents
-_CLIP = 4.0  # residuals beyond so many units do not bend the trees
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +85,7 @@ class Course:
         """Return what a straight law is a map of, (B, I + 1)."""
         given = self.given(data)
         whole = np.concatenate([given, last_change(data, self.own)], axis=1) if self.lagged else given
-        return _design(whole, self.centre, self.spread)
+        return standardised(whole, self.centre, self.spread)
 
     def ahead(self, data: Transitions) -> Floats:
         """Return where the factor is, and where its straight law would take it, (B, I + W)."""
@@ -175,7 +172,7 @@ def _with_exceptions(course: Course, unit: Floats, data: Transitions, factors: F
     own = fails & (rows >= _FEWEST_EACH * design.shape[1])
     for k in np.flatnonzero(own):
         mine = where == k
-        laws[k] = _straight(design[mine], change[mine])
+        laws[k] = straight(design[mine], change[mine])
         off = np.abs((change[mine] - design[mine] @ laws[k]) / unit).max(axis=1) > SURPRISING
         own[k] = off.mean() <= _FAILS
         if not own[k]:
@@ -200,9 +197,9 @@ def _explained(course: Course, unit: Floats, part: _Part, factors: Factorization
         design = np.concatenate([part.design, (more - more.mean(axis=0)) / (more.std(axis=0) + 1e-9)], axis=1)
         if len(design) < _FEWEST_EACH * design.shape[1]:
             return np.full(len(unit), np.inf)
-        return np.asarray(np.median(np.abs(part.change - design @ _straight(design, part.change)), axis=0))
+        return np.asarray(np.median(np.abs(part.change - design @ straight(design, part.change)), axis=0))
 
-    alone = np.median(np.abs(part.change - part.design @ _straight(part.design, part.change)), axis=0)
+    alone = np.median(np.abs(part.change - part.design @ straight(part.design, part.change)), axis=0)
     failing = alone > 2 * unit
     return any((left(node) < _HALF * alone)[failing].any() for node in range(factors.n + factors.m))
 
@@ -225,29 +222,10 @@ def _fitted(data: Transitions, some: Ints, factors: Factorization, node: int) ->
     whole = np.concatenate([given, last], axis=1) if lagged else given
     centre, spread = whole.mean(axis=0), whole.std(axis=0) + 1e-9
     known = follow(data) if lagged else np.ones(len(data), np.bool_)
-    law = _straight(_design(whole[known], centre, spread), target[known])
-    rest = target - _design(whole, centre, spread) @ law
-    trees = _corrections(given[known], rest[known]) if scale.any() else ()
+    law = straight(standardised(whole[known], centre, spread), target[known])
+    rest = target - standardised(whole, centre, spread) @ law
+    trees = corrections(given[known], rest[known]) if scale.any() else ()
     return Course(own, inputs, parents, lagged, scale, centre, spread, law, trees)
-
-
-def last_change(data: Transitions, columns: tuple[int, ...]) -> Floats:
-    """Return how columns changed in the step before, (B, W); 0 where no recording has that step."""
-    state = data.state[:, list(columns)].astype(np.float64)
-    change = np.zeros_like(state)
-    follows = follow(data)
-    change[1:][follows[1:]] = (state[1:] - state[:-1])[follows[1:]]
-    return change
-
-
-def follow(data: Transitions) -> Array:
-    """Return which rows come right after the row before them, (B,)."""
-    if data.episode is None or not len(data):
-        return np.zeros(len(data), np.bool_)
-    same = np.diff(data.episode, prepend=data.episode[0] - 1) == 0
-    if data.step is not None:
-        same[1:] &= np.diff(data.step) == 1
-    return np.asarray(same)
 
 
 def _parents(
@@ -262,8 +240,8 @@ def _parents(
     def error(nodes: tuple[int, ...]) -> float:
         given = rows[:, [c for each in nodes if each >= 0 for c in columns_of(factors, each)]]
         given = np.concatenate([given, last], axis=1) if -1 in nodes else given
-        design = _design(given, given.mean(axis=0), given.std(axis=0) + 1e-9)
-        return float(np.median(np.abs(target - design @ _straight(design, target)), axis=0).sum())
+        design = standardised(given, given.mean(axis=0), given.std(axis=0) + 1e-9)
+        return float(np.median(np.abs(target - design @ straight(design, target)), axis=0).sum())
 
     found: tuple[int, ...] = ()
     left = error((node,))
@@ -275,39 +253,3 @@ def _parents(
             break
         found, left = (*found, best), errors[best]
     return tuple(each for each in found if each >= 0), -1 in found
-
-
-def _straight(design: Floats, target: Floats) -> Floats:
-    """Return the linear map of least absolute deviations, by reweighted least squares."""
-    ridge = 1e-8 * len(design) * np.eye(design.shape[1])
-    smallest = 1e-3 * float(np.sqrt(np.square(target).mean())) + 1e-12
-    weight = np.ones((len(design), 1))
-    law = np.zeros((design.shape[1], target.shape[1]))
-    for _ in range(_ROUNDS):
-        law = np.linalg.solve(design.T @ (weight * design) + ridge * weight.mean(), design.T @ (weight * target))
-        weight = 1.0 / np.maximum(np.linalg.norm(target - design @ law, axis=1, keepdims=True), smallest)
-    return law
-
-
-def _corrections(given: Floats, residual: Floats) -> tuple[tuple[Regions, Floats], ...]:
-    """Return trees that predict what a law leaves over, each what the former ones left."""
-    unit = np.maximum(np.median(np.abs(residual), axis=0), FINEST)
-    trees = []
-    for _ in range(_TREES):
-        odd = np.clip(residual / unit, -_CLIP, _CLIP)
-        regions = Regions.grow(given, odd, fewest=_FEWEST, deepest=_DEEPEST)
-        where = regions(given)
-        value = _RATE * unit * totals(where, odd, len(regions)) / (totals(where, 1.0, len(regions)) + _PRIOR)
-        residual = residual - value[where]
-        trees.append((regions, value))
-    return tuple(trees)
-
-
-def totals(where: Ints, values: Floats | float, size: int) -> Floats:
-    """Return the sums of the columns of ``values`` (R, W) within each region, (size, W)."""
-    values = np.broadcast_to(values, (len(where), 1)) if np.ndim(values) == 0 else np.asarray(values)
-    return np.stack([np.bincount(where, column, size) for column in values.T], axis=1)
-
-
-def _design(given: Floats, centre: Floats, spread: Floats) -> Floats:
-    return np.concatenate([(given - centre) / spread, np.ones((len(given), 1))], axis=1)

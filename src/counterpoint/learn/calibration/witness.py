@@ -17,7 +17,8 @@ from counterpoint.core.arrays import Array, Bools, Floats, Ints
 from counterpoint.core.factors import Factorization
 from counterpoint.core.transitions import Transitions
 from counterpoint.learn.calibration.counting import Counts, Finding, Loudness, found
-from counterpoint.learn.calibration.own_course import SURPRISING, OwnCourses, totals
+from counterpoint.learn.calibration.laws import totals
+from counterpoint.learn.calibration.own_course import SURPRISING, OwnCourses
 from counterpoint.masks.pairs import FactorPairs, Kind, beside
 from counterpoint.masks.regions import Regions
 
