@@ -201,15 +201,9 @@ class Witness:
         return self.spread(values, [each.where for each in self.testimonies])
 
     def _loud(self) -> Bools:
-        return np.asarray(
-            self.own(
-                [
-                    1.0 * Loudness.of(*counts, each.toward).loud
-                    for each, counts in zip(self.testimonies, self._every, strict=True)
-                ]
-            )
-            > 0
-        )
+        both = zip(self.testimonies, self._every, strict=True)
+        loud = [1.0 * Loudness.of(*counts, each.toward).loud for each, counts in both]
+        return np.asarray(self.own(loud) > 0)
 
     def _free(self, each: Testimony, edges: Bools) -> list[Bools]:
         """Return for each pair of a kind its rows without an edge, and without another source that is loud, (T,)."""
@@ -272,8 +266,8 @@ def _testimony(
     )
     learnt = tuple(regions(each) for each in pairs.features(kind, learn, learn))
     pushes = np.concatenate([np.clip(residuals[j], -_CLIP, _CLIP) for _, j in kind.pairs])
-    found = np.concatenate(learnt)
-    toward = totals(found, pushes, len(regions)) / np.maximum(totals(found, 1.0, len(regions)), 1.0)
+    home = np.concatenate(learnt)
+    toward = totals(home, pushes, len(regions)) / np.maximum(totals(home, 1.0, len(regions)), 1.0)
     where = tuple(regions(each) for each in pairs.features(kind, judge, judge))
     others = [judge[rng.permutation(len(judge))] for _ in range(_GLUED)]
     apart = [[regions(each) for each in pairs.features(kind, other, judge)] for other in others]
