@@ -9,6 +9,15 @@ from experiments import pages, rows
 
 BAND = 0.03  # three points
 TARGET = 0.01
+CLAIMS = (
+    ("the interval covers the truth", "95%"),
+    ("the estimate is within 3 points", "90%"),
+    ("of the verdicts fine the truth is above 2%", "at most 2%"),
+    ("the worst of these", "at most 5%"),
+    ("good masks that are called fine", "70%"),
+    ("the same, or fine with Supported", ""),
+    ("learned masks, 99% right at half of the exact yield", "80%"),
+)
 
 
 def read(folder: Path, *, robots: bool = False) -> list[rows.Row]:
@@ -48,17 +57,6 @@ def claims(found: list[rows.Row]) -> str:
         ),
     ]
     return pages.table(["claim", "to be reached", "wrong beyond the noise", "wrong at all"], lines)
-
-
-CLAIMS = (
-    ("the interval covers the truth", "95%"),
-    ("the estimate is within 3 points", "90%"),
-    ("of the verdicts fine the truth is above 2%", "at most 2%"),
-    ("the worst of these", "at most 5%"),
-    ("good masks that are called fine", "70%"),
-    ("the same, or fine with Supported", ""),
-    ("learned masks, 99% right at half of the exact yield", "80%"),
-)
 
 
 def _by_measure(found: list[rows.Row]) -> tuple[list[rows.Row], list[rows.Row]]:
@@ -125,9 +123,10 @@ def table(found: list[rows.Row]) -> str:
     lines = []
     for mask in dict.fromkeys(row["mask"] for row in found):
         mine = [row for row in found if row["mask"] == mask]
-        names = "beyond_noise", "truth", "wrong_value", "unknown_value"
-        figures = [pages.spread([row[name] if name in row else row["truth"] for row in mine], ".1%") for name in names]
-        inside = [_covered(row) for row in _by_measure(mine)[0]]
+        beyond = _by_measure(mine)[0]
+        columns = (beyond, "truth"), (mine, "truth"), (mine, "wrong_value"), (mine, "unknown_value")
+        figures = [pages.spread([row[name] for row in some], ".1%") for some, name in columns]
+        inside = [_covered(row) for row in beyond]
         answers = [sum(row["verdict"].startswith(word) for row in mine) for word in ("about", "cannot", "do not")]
         lines.append([mask, str(len(mine)), *figures, f"{np.mean(inside):.0%}", *map(str, answers)])
     head = [

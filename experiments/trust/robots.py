@@ -16,7 +16,7 @@ from counterpoint.masks import Constant, Proximity, Supported
 from experiments import rows
 from experiments.exactness import no_reward
 from experiments.mujoco_exactness import run as mujoco
-from experiments.trust.run import WRONG, beyond, chosen, figures
+from experiments.trust.run import chosen, figures, shares
 
 RADII = (0.05, 0.1, 0.15)  # of masks by distance, in metres
 
@@ -81,9 +81,9 @@ def work(config: Config, write: rows.Write) -> None:
             continue
         moving = made.swapped[:, lively]
         real = moving.any(axis=1) & ~moving.all(axis=1)
-        shares = _shares(made.transitions[real], simulator, data)
+        found_wrong = _shares(made.transitions[real], simulator, data)
         about = {"robot": config.environment, "made": int(real.sum()), "relative_yield": made.funnel.acceptance}
-        write(step=step, mask=name, **shares, **about, **figures(found))
+        write(step=step, mask=name, **found_wrong, **about, **figures(found))
 
 
 def _shares(made: Transitions, simulator: Simulator, data: Transitions) -> dict[str, float | None]:
@@ -91,10 +91,7 @@ def _shares(made: Transitions, simulator: Simulator, data: Transitions) -> dict[
     if not len(made):
         return {"truth": None}
     off = np.abs(simulator(made.state, made.action, made.noise) - made.next_state)
-    wrong, far = (off > WRONG).any(axis=1), (off > 1e-3).any(axis=1)
-    return {
-        name: float(r.mean()) for name, r in {"truth": wrong, "beyond_noise": beyond(off, data), "far": far}.items()
-    }
+    return {**shares(off, data), "far": float((off > 1e-3).any(axis=1).mean())}
 
 
 def _never(state: Floats, action: Floats, after: Floats) -> Bools:  # noqa: ARG001

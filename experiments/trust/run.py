@@ -156,8 +156,8 @@ def usual_noise(world: Zoo, data: Transitions) -> Floats:
     return np.asarray(np.sqrt(np.square(np.minimum(apart, np.quantile(apart, 0.99, axis=0))).mean(axis=0) / 2))
 
 
-def beyond(off: Floats, data: Transitions, noise: Floats | float = 0.0) -> Bools:
-    """Return which rows are off by more than noise, and not only in the fine print, (B,).
+def shares(off: Floats, data: Transitions, noise: Floats | float = 0.0) -> dict[str, float]:
+    """Return the share of rows that are wrong at all, and by more than noise, and not only in the fine print.
 
     Args:
         off: (B, S) differences.
@@ -165,7 +165,8 @@ def beyond(off: Floats, data: Transitions, noise: Floats | float = 0.0) -> Bools
         noise: (S,) standard deviations of what noise does to each column.
     """
     change = (data.next_state.astype(np.float64) - data.state).std(axis=0)
-    return np.asarray((off > np.maximum(np.maximum(noise, FINE_PRINT * change), WRONG)).any(axis=1))
+    limits = {"truth": WRONG, "beyond_noise": np.maximum(np.maximum(noise, FINE_PRINT * change), WRONG)}
+    return {name: float((off > limit).any(axis=1).mean()) for name, limit in limits.items()}
 
 
 def _truth(
@@ -183,5 +184,4 @@ def _truth(
     if not len(real):
         return {"truth": float("nan"), "beyond_noise": float("nan"), "made": 0.0}
     off = np.abs(world.step(real.state, real.action, real.noise).astype(np.float64) - real.next_state)
-    wrong, far = (off > WRONG).any(axis=1), beyond(off, fresh, noise)
-    return {"truth": float(wrong.mean()), "beyond_noise": float(far.mean()), "made": float(len(real))}
+    return {**shares(off, fresh, noise), "made": float(len(real))}

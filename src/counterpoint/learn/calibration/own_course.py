@@ -173,19 +173,21 @@ def _with_exceptions(course: Course, unit: Floats, data: Transitions, factors: F
     for k in np.flatnonzero(own):
         mine = where == k
         laws[k] = straight(design[mine], change[mine])
-        off = np.abs((change[mine] - design[mine] @ laws[k]) / unit).max(axis=1) > SURPRISING
-        own[k] = off.mean() <= _FAILS
+        there = np.abs(change[mine] - design[mine] @ laws[k])
+        own[k] = ((there / unit).max(axis=1) > SURPRISING).mean() <= _FAILS
         if not own[k]:
-            fails[k] = not _explained(course, unit, _Part(data[ready][mine], design[mine], change[mine]), factors)
+            part = _Part(data[ready][mine], design[mine], change[mine], np.median(there, axis=0))
+            fails[k] = not _explained(course, unit, part, factors)
     return replace(course, exceptions=Exceptions(regions, own, laws, fails & ~own))
 
 
 class _Part(NamedTuple):
-    """Rows of a region, what a factor's law is a map of there, and its change."""
+    """Rows of a region, what a factor's law is a map of there, its change, and how far its own law there is off."""
 
     rows: Transitions
     design: Floats
     change: Floats
+    alone: Floats
 
 
 def _explained(course: Course, unit: Floats, part: _Part, factors: Factorization) -> bool:
@@ -199,9 +201,8 @@ def _explained(course: Course, unit: Floats, part: _Part, factors: Factorization
             return np.full(len(unit), np.inf)
         return np.asarray(np.median(np.abs(part.change - design @ straight(design, part.change)), axis=0))
 
-    alone = np.median(np.abs(part.change - part.design @ straight(part.design, part.change)), axis=0)
-    failing = alone > 2 * unit
-    return any((left(node) < _HALF * alone)[failing].any() for node in range(factors.n + factors.m))
+    failing = part.alone > 2 * unit
+    return any((left(node) < _HALF * part.alone)[failing].any() for node in range(factors.n + factors.m))
 
 
 def _fitted(data: Transitions, some: Ints, factors: Factorization, node: int) -> Course:
