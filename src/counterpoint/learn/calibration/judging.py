@@ -17,8 +17,10 @@ from counterpoint.core.transitions import Transitions
 from counterpoint.learn.calibration.counting import Finding
 from counterpoint.learn.calibration.witness import Witness
 from counterpoint.masks import Supported
+from counterpoint.masks.pairs import beside
 
 _LEAST_PLANTED = 160.0  # strain of the influences that the mask sees, by which the witness is tried: ten strong ones
+_MOST_TOGETHER = 3  # edges to one target
 _FEWEST = 4  # judged rows that a region must have, or nobody knows what happens there
 _SURELY = 4.0  # standard errors by which it must be beyond the usual
 
@@ -138,7 +140,7 @@ class Trial:
         edges = self.asked.edges(self.answer, tau)
         odd, usual = self._unexplained(swaps, edges)
         return Hearing(
-            wrong=self._wrong(swaps, findings, where, cross),
+            wrong=1.0 - (1.0 - self._wrong(swaps, findings, where, cross)) * self._together(swaps, edges),
             unknown=gaps.any(axis=(1, 2)),
             rejected=rejected,
             lawless=self._lawless(swaps, edges),
@@ -155,6 +157,25 @@ class Trial:
         hidden = witness.spread([each.chance for each in findings], where)
         right = np.where(cross, (1.0 - self._shown(swaps, findings)) * (1.0 - hidden), 1.0).prod(axis=(1, 2))
         return np.where((cross & witness.alone.always).any(axis=(1, 2)), 1.0, 1.0 - right)
+
+    def _together(self, swaps: Swaps, edges: Bools) -> Floats:
+        """Return the chance that no influence of two sources together shows and should not, or should and does not.
+
+        It is counted where the mask has no edge to the target, (R,).
+        """
+        witness, rows = self.witness, beside(swaps.proposal.state, swaps.proposal.action)
+        free = witness.known & ~witness.loud.any(axis=1) & ~witness.moved(edges).any(axis=1)  # (T, n)
+        right = np.ones(len(swaps))
+        for each in witness.together:
+            odd, usual, counted = (values[:, each.target] for values in (witness.surprised, witness.expected, free))
+            chance, origin = each.chance(odd, usual, counted), swaps.origin[:, each.target]
+            if not chance.any():
+                continue
+            asked = witness.pairs.features(each.kind, rows, rows)
+            for where, features, cross in zip(each.where, asked, each.crossing(swaps.nodes), strict=True):
+                shown = ((chance[where] > 0) & odd & counted)[origin]
+                right *= np.where(cross, (1.0 - chance[each.regions(features)]) * ~shown, 1.0)
+        return right
 
     def _shown(self, swaps: Swaps, findings: list[Finding]) -> Floats:
         """Return the chance that a source across the cut moved a target in the row it comes from, (R, N, n).
@@ -183,7 +204,7 @@ class Trial:
         What is beyond the usual is the blindness of both, witness and mask.
         """
         n, witness = self.asked.factors.n, self.witness
-        calm = witness.known & ~witness.loud.any(axis=1) & ~witness.moved(edges).any(axis=1)
+        calm = witness.known & ~witness.loud.any(axis=1) & ~witness.joint & ~witness.moved(edges).any(axis=1)
         origin = swaps.origin[:, :n]
         odd, asked = (np.take_along_axis(each, origin, axis=0) for each in (calm & witness.puzzled, calm))
         return float(odd.sum(axis=1).mean()), float((asked * witness.usual(edges)).sum(axis=1).mean())
@@ -194,18 +215,21 @@ class Trial:
         The witness knows nothing of the mask. Rows with a single edge, whose target is further off than usual, are
         influences that it should find by itself, the stronger the sooner. Where it does not, it would not find those
         that the mask misses either; and where there are none to try it by, nobody can say that it sees anything.
+        Where sources act only together, as a door and where it leads to, rows with two or three edges must do; each
+        edge has its part of what happens.
         """
         witness, moved = self.witness, self.witness.moved(edges)
-        alone = moved & (moved.sum(axis=1, keepdims=True) == 1) & witness.known[:, None]  # (T, N, n)
-        calm = witness.known & ~witness.loud.any(axis=1) & ~moved.any(axis=1)  # (T, n)
+        several, seen = moved.sum(axis=1), witness.loud | witness.joint[:, None]  # (T, n), (T, N, n)
+        calm = witness.known & ~witness.loud.any(axis=1) & (several == 0)
         usual = np.where(calm, witness.strain, 0.0).sum(axis=0) / np.maximum(calm.sum(axis=0), 1)
-        beyond = (witness.strain - usual)[:, None] * alone
         noise = np.where(calm, (witness.strain - usual) ** 2, 0.0).sum(axis=0) / np.maximum(calm.sum(axis=0), 1)
-        sure = _SURELY * np.sqrt((alone.sum(axis=(0, 1)) * noise).sum())
-        planted = float(beyond.sum())
-        if planted < max(_LEAST_PLANTED, sure):
-            return 0.0
-        return float(np.clip(beyond[witness.loud].sum() / planted, 0.0, 1.0))
+        for most in range(1, _MOST_TOGETHER + 1):
+            tried = witness.known & (several > 0) & (several <= most)
+            beyond = np.where(tried, (witness.strain - usual) / np.maximum(several, 1), 0.0)[:, None] * moved
+            planted = float(beyond.sum())
+            if planted >= max(_LEAST_PLANTED, _SURELY * np.sqrt((tried.sum(axis=0) * noise).sum())):
+                return float(np.clip(beyond[seen].sum() / planted, 0.0, 1.0))
+        return 0.0
 
     def _lawless(self, swaps: Swaps, edges: Bools) -> Bools:
         """Return the proposals with a factor that nobody can judge in the row it comes from, (R,)."""

@@ -18,7 +18,8 @@ from counterpoint.core.factors import Factorization
 from counterpoint.core.transitions import Transitions
 from counterpoint.learn.calibration.counting import Counts, Finding, Loudness, found
 from counterpoint.learn.calibration.laws import totals
-from counterpoint.learn.calibration.own_course import SURPRISING, OwnCourses
+from counterpoint.learn.calibration.own_course import SURPRISING, Course, OwnCourses
+from counterpoint.learn.calibration.together import Situations, situations
 from counterpoint.masks.pairs import FactorPairs, Kind, beside
 from counterpoint.masks.regions import Regions
 
@@ -28,6 +29,7 @@ _GLUED = 3  # glued pairs for each real one
 _SHAPES = (1.6, 1.9, 2.32)  # 80% quantile of noise by its median, for uniform, normal and Laplace noise
 _LIMITS = (SURPRISING, 5.8, 13.3)  # what one in 10,000 exceeds of these, in medians
 _UNRULY = 0.15  # share of a factor's rows without a law from which on that is not about a wall or two
+_FEWEST_OWN, _DEEPEST_OWN = 100, 4  # of the trees that say how often a factor's own state makes it surprised
 _CALMEST = 0.3  # share of the rows that the usual rate of surprises is told from
 
 
@@ -57,6 +59,8 @@ class Witness:
     testimonies: tuple[Testimony, ...]
     loud: Bools  # (T, N, n) pairs in a region with an influence
     calmest: Bools  # (T, n) where a target is in regions of a source in which it was least surprised in the other half
+    expected: Floats  # (T, n) how often a factor's own state makes it surprised
+    together: tuple[Situations, ...]  # of two factors, in which a third is surprised
 
     @classmethod
     def fit(cls, learn: Transitions, judge: Transitions, factors: Factorization, rng: np.random.Generator) -> "Witness":
@@ -78,11 +82,14 @@ class Witness:
         known = alone.judged(judge)
         nothing = np.zeros((len(judge), factors.n + factors.m, factors.n), np.bool_)
         limits = tuple(np.full(each.shape[1], SURPRISING) for each in after)
-        first = cls(alone, pairs, judge, known, groups, tuple(after), limits, tuple(told), nothing, known)
+        first = cls(
+            alone, pairs, judge, known, groups, tuple(after), limits, tuple(told), nothing, known, known * 0.0, ()
+        )
         second = replace(first, loud=first._loud())
         third = replace(second, limits=second._limits())
         fourth = replace(third, loud=third._loud())
-        return replace(fourth, calmest=fourth._calmest(before, ready))
+        fifth = replace(fourth, calmest=fourth._calmest(before, ready))
+        return fifth._with_situations(learn, before, ready)
 
     @cached_property
     def surprised(self) -> Bools:
@@ -138,6 +145,25 @@ class Witness:
                 if share < least[j]:
                     least[j], calmest[:, j] = share, np.isin(where, chosen)
         return calmest
+
+    def _with_situations(self, learn: Transitions, before: list[Floats], ready: Bools) -> "Witness":
+        """Look for sources that act only together, where no single one explains what a target does."""
+        odd = ready & _beyond(before, self.limits)
+        loud = self.spread(self._loud_regions, [each.learnt for each in self.testimonies]) > 0
+        both = [_rates(course, learn, odd[:, j], self.judged) for j, course in enumerate(self.alone.courses)]
+        usual, expected = (np.stack(each, axis=1) for each in zip(*both, strict=True))
+        halves = beside(learn.state, learn.action), beside(self.judged.state, self.judged.action)
+        found = situations(self.pairs, halves, odd, usual, ready & ~loud.any(axis=1))
+        return replace(self, expected=expected, together=found)
+
+    @cached_property
+    def joint(self) -> Bools:
+        """Rows of a target in situations of two other factors in which it is surprised, (T, n)."""
+        calm, joint = self.known & ~self.loud.any(axis=1), np.zeros(self.known.shape, np.bool_)
+        for each in self.together:
+            chance = each.chance(self.surprised[:, each.target], self.expected[:, each.target], calm[:, each.target])
+            joint[:, each.target] |= np.any([chance[where] > 0 for where in each.where], axis=0)
+        return joint
 
     def usual(self, edges: Bools) -> Floats:
         """Return how often each factor is surprised where nothing influences it, (n,).
@@ -200,10 +226,13 @@ class Witness:
         """Return the same for the judged rows, (T, N, n)."""
         return self.spread(values, [each.where for each in self.testimonies])
 
-    def _loud(self) -> Bools:
+    @property
+    def _loud_regions(self) -> list[Floats]:
         both = zip(self.testimonies, self._every, strict=True)
-        loud = [1.0 * Loudness.of(*counts, each.toward).loud for each, counts in both]
-        return np.asarray(self.own(loud) > 0)
+        return [1.0 * Loudness.of(*counts, each.toward).loud for each, counts in both]
+
+    def _loud(self) -> Bools:
+        return np.asarray(self.own(self._loud_regions) > 0)
 
     def _free(self, each: Testimony, edges: Bools) -> list[Bools]:
         """Return for each pair of a kind its rows without an edge, and without another source that is loud, (T,)."""
@@ -241,6 +270,16 @@ class Witness:
 def _beyond(residuals: Sequence[Floats], limits: tuple[Floats, ...]) -> Bools:
     """Return which factors have a residual beyond its limit, (T, n)."""
     return np.stack([(np.abs(each) > limit).any(axis=1) for each, limit in zip(residuals, limits, strict=True)], axis=1)
+
+
+def _rates(course: Course, learn: Transitions, odd: Bools, judge: Transitions) -> tuple[Floats, Floats]:
+    """Return how often a factor is surprised for such a state of its own, in both halves of the data."""
+    given = course.given(learn)
+    regions = Regions.grow(given, odd[:, None].astype(np.float64), fewest=_FEWEST_OWN, deepest=_DEEPEST_OWN)
+    where = regions(given)
+    rows, events = (totals(where, each, len(regions))[:, 0] for each in (1.0, odd[:, None]))
+    rate = (events + odd.mean()) / (rows + 1.0)
+    return rate[where], rate[regions(course.given(judge))]
 
 
 def _judgeable(kind: Kind, alone: OwnCourses) -> Kind:

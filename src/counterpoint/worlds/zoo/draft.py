@@ -77,6 +77,17 @@ class Draft:
         size = self.pick(0.0, 0.0005, 0.001, 0.002, 0.005)
         return {"noise": size, "noise_shape": self.pick("normal", "normal", "uniform", "laplace", "kicks")}
 
+    @property
+    def body_noise(self) -> float:
+        """The size of the first body's noise."""
+        return self.parts[self.bodies[0]].noise
+
+    def strength(self, noise: float, low: float, high: float) -> float:
+        """Draw a strength: mostly well above the noise, now and then of its size."""
+        if self.chance(0.25):
+            return max(noise, 0.0005) * self.uniform(1.0, 3.0)
+        return self.uniform(low, high)
+
     def look(self, part: Part, *, hide: bool) -> Part:
         """Draw how a part is shown: order, scale, hidden velocity, further columns."""
         shown = [name for name in part.fields if not (hide and name in ("vx", "vy"))]

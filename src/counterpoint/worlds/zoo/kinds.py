@@ -1,8 +1,9 @@
-"""The kinds of influence that worlds are drawn from, and their split into development, held-out and strange ones.
+"""The kinds of influence that worlds are drawn from, and their split: development, held out, strange, foreign.
 
 Methods are developed on ``DEVELOPMENT`` alone and then frozen; what is reported is reported on ``HELD_OUT``.
 The kinds of ``STRANGE`` were written after the method, by somebody who had not read it; nothing was tuned on them.
-``KINDS`` is what a world is drawn from if nothing else is said; the strange kinds must be asked for.
+Those of ``FOREIGN`` were written later still, in the same way.
+``KINDS`` is what a world is drawn from if nothing else is said; strange and foreign kinds must be asked for.
 """
 
 import itertools
@@ -15,6 +16,7 @@ from counterpoint.worlds.zoo.carriers import Hang, Rest, Ride
 from counterpoint.worlds.zoo.contacts import Collide, Push, Touch
 from counterpoint.worlds.zoo.draft import Blueprint, Draft
 from counterpoint.worlds.zoo.forces import Click, Magnet, Soft, Spring
+from counterpoint.worlds.zoo.foreign import ADD as ADD_FOREIGN
 from counterpoint.worlds.zoo.gates import Drag, Fan, Flow, Latch, Press
 from counterpoint.worlds.zoo.parts import Part
 from counterpoint.worlds.zoo.strange import ADD as ADD_STRANGE
@@ -22,6 +24,7 @@ from counterpoint.worlds.zoo.strange import ADD as ADD_STRANGE
 DEVELOPMENT = ("push", "elastic", "soft", "weak", "drag", "fan", "carrier", "arm")
 HELD_OUT = ("inelastic", "spring", "magnet", "latch", "switch", "support", "delayed", "click", "tank")
 STRANGE = ("rope", "wake", "stir", "heat", "bell", "shadow", "herd", "portal")
+FOREIGN = ("conveyor", "turnstile", "charger", "catapult", "contagion", "scanner", "hinge", "heavy")
 KINDS = (*DEVELOPMENT, *HELD_OUT)
 
 
@@ -233,4 +236,5 @@ _ADD: dict[str, Callable[[Draft], None]] = {
     "click": _click,
     "tank": _tank,
     **ADD_STRANGE,
+    **ADD_FOREIGN,
 }

@@ -11,7 +11,7 @@ from counterpoint.core.factors import Factorization
 from counterpoint.core.require import require_count
 from counterpoint.worlds.world import Policy, check_draw, check_inputs, float_dtype
 from counterpoint.worlds.zoo.draft import Blueprint
-from counterpoint.worlds.zoo.kinds import KINDS, STRANGE, draw
+from counterpoint.worlds.zoo.kinds import FOREIGN, KINDS, STRANGE, draw
 from counterpoint.worlds.zoo.scene import Change, Scene
 
 
@@ -50,11 +50,19 @@ class Zoo:
     shadow        light pushes what it falls on, unless a screen stands between
     herd          sheep run from the nearest of those that they see
     portal        what comes to a door goes on from another one
+    conveyor      what lies on a belt is carried while the belt runs, either way
+    turnstile     a gate holds up what goes through it the wrong way
+    charger       the nearest robot at a charger fills its battery, the others wait
+    catapult      what is within reach is thrown, in the one step in which it fires
+    contagion     a flag spreads between cells that are near each other
+    scanner       a reading tells how near the nearest thing in a beam is
+    hinge         what touches a bar swings it, more so further out
+    heavy         a box moves only while two or more are at it
     ============  ==========================================================================
 
     The first eight are ``DEVELOPMENT``, the next nine ``HELD_OUT``: develop on the former, report on the latter.
-    The last eight are ``STRANGE``, written after the method, by somebody who had not read it. Worlds have them
-    only if ``kinds`` names them.
+    The next eight are ``STRANGE``, written after the method, by somebody who had not read it, and the last eight
+    ``FOREIGN``, written later still in the same way. Worlds have them only if ``kinds`` names them.
 
     Hidden velocities are columns of the noise, owned by their factor, so that a step remains a function of
     state, action and noise; ``collect`` carries them on from step to step. No condition of an influence
@@ -88,10 +96,10 @@ class Zoo:
         if isinstance(self.kinds, str):
             raise TypeError(f"kinds: expected names such as ('push', 'fan'), got the string {self.kinds!r}.")
         object.__setattr__(self, "kinds", tuple(self.kinds))
-        known = (*KINDS, *STRANGE)
+        known = (*KINDS, *STRANGE, *FOREIGN)
         unknown = [kind for kind in self.kinds if kind not in known]
         if unknown or not self.kinds:
-            raise ValueError(f"kinds: expected some of {listed(known, 30)}, got {listed(unknown) or 'none'}.")
+            raise ValueError(f"kinds: expected some of {listed(known, 40)}, got {listed(unknown) or 'none'}.")
         require_count("seed", self.seed, 0)
 
     @cached_property
