@@ -89,3 +89,17 @@ def test_where_a_mask_has_all_edges_little_influence_is_left():
     missed = witness.own([each.chance for each in witness.findings(np.zeros_like(truth))])
     left = witness.own([each.chance for each in witness.findings(truth)])
     assert left.mean() < 0.3 * missed.mean()
+
+
+def test_a_push_lasts_one_row_longer_where_the_velocity_is_hidden(rng):
+    """It shows in the next change; a factor that shows its velocity, and the next episode, have no part in that."""
+    factors = Factorization.blocks(state={"hidden": 1, "shown": 2})
+    speed = np.repeat(rng.normal(0, 1, (2, 150)), 20, axis=1)
+    place = speed * np.tile(np.arange(20), 150)
+    state = np.stack([place[0], place[1], speed[1]], axis=1)
+    after = state + np.stack([speed[0], speed[1], np.zeros(3000)], axis=1)
+    data = transitions(state, np.zeros((3000, 0)), after, episode=np.repeat(np.arange(150), 20))
+    witness = Witness.fit(data[:1500], data[1500:], factors, rng)
+    edges = np.zeros((1500, 2, 2), bool)
+    edges[[5, 19], 1, 0] = edges[5, 0, 1] = True
+    assert np.array_equal(np.argwhere(witness.moved(edges)), [[5, 0, 1], [5, 1, 0], [6, 1, 0], [19, 1, 0]])

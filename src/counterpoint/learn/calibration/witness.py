@@ -17,7 +17,7 @@ from counterpoint.core.arrays import Array, Bools, Floats, Ints
 from counterpoint.core.factors import Factorization
 from counterpoint.core.transitions import Transitions
 from counterpoint.learn.calibration.counting import Counts, Finding, Loudness, found
-from counterpoint.learn.calibration.laws import totals
+from counterpoint.learn.calibration.laws import follow, totals
 from counterpoint.learn.calibration.own_course import SURPRISING, Course, OwnCourses
 from counterpoint.learn.calibration.together import Situations, situations
 from counterpoint.masks.pairs import FactorPairs, Kind, beside
@@ -178,9 +178,16 @@ class Witness:
         return np.asarray((self.puzzled & calm).sum(axis=0) / np.maximum(calm.sum(axis=0), 1))
 
     def moved(self, edges: Bools) -> Bools:
-        """Return the edges from others that are not there in every transition, (T, N, n)."""
+        """Return the edges from others that are not there in every transition, (T, N, n).
+
+        A factor whose velocity is hidden shows a push in its next change only, so its edges last one row longer.
+        """
         nodes, n = edges.shape[1:]
-        return edges & ~self.alone.always & ~np.eye(nodes, n, dtype=np.bool_)
+        moved = edges & ~self.alone.always & ~np.eye(nodes, n, dtype=np.bool_)
+        late = [course.lagged for course in self.alone.courses] & follow(self.judged)[1:, None]  # (T - 1, n)
+        after = moved.copy()
+        after[1:] |= moved[:-1] & late[:, None]
+        return np.asarray(after)
 
     def findings(self, edges: Bools) -> list[Finding]:
         """Return what is found in the regions of each kind of pair, where a mask has no edge.
