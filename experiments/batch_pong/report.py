@@ -89,12 +89,15 @@ def write(folder: Path, *, docs: Path = pages.DOCS) -> None:
         raise SystemExit(f"{folder}: there are no finished runs to report on.")
     heads = "rows", "arm", "origin", "seeds", "added", "confirmed to the bit", "near", "median distance", "reward right"
     parts = [pages.table(heads, list(_truth(list(judged.values()))))]
+    again = list(_again(found, finished(folder.parent / "again")))
+    heads_again = "rows", "arm", "by seed", "other agents, the same rows", "all"
     if found:
         draw(found, docs / "batch.png")
         parts = [
             "![Success against the number of real rows](batch.png)",
             pages.table(("rows", "arm", "seeds", "published, %", "ours, %", "by seed"), list(_values(found))),
             pages.table(("claim", "arms", "rows", "published", "ours", "seeds above"), list(_claims(found))),
+            *([pages.table(heads_again, again)] if again else []),
             *parts,
         ]
     pages.fill(docs / "batch.md", "\n\n".join(parts))
@@ -133,6 +136,15 @@ def _claims(found: list[Run]) -> Iterator[tuple[str, ...]]:
             arms = f"{arm} − {other}" + (f"({times}N)" if times > 1 else "")
             above = f"{sum(gap > 0 for gap in gaps)} of {len(gaps)}"
             yield claim, arms, f"{size}k", _percent(theirs, "+.1f"), _spread(gaps, "+.1f"), above
+
+
+def _again(found: list[Run], others: list[Run]) -> Iterator[tuple[str, ...]]:
+    """Put agents beside other agents that learned from the same rows."""
+    first = {(size, arm): [run.success for run in mine] for size, arm, mine in _groups(found)}
+    for size, arm, mine in _groups(others):
+        both = first.get((size, arm), []), [run.success for run in mine]
+        each = (", ".join(f"{value:.1f}" for value in values) for values in both)
+        yield f"{size}k", arm, *each, _spread([value for values in both for value in values])
 
 
 def _truth(found: list[Run]) -> Iterator[tuple[str, ...]]:

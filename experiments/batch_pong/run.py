@@ -25,6 +25,7 @@ REST = (
     "3C1M-transformer", "3C1M-exact",
 )  # fmt: skip
 ARMS = (*FIRST, *REST)
+AGAIN = ("real", "3C-exact", "3C-identity", "3C-transformer", "3C-ours")
 LAST = 20  # evaluations that the figure of a run is the mean of
 
 
@@ -44,11 +45,17 @@ class Config:
     standardise: bool = False  # show networks the columns in standard deviations of the real rows
     evaluate_every: int = 1_000
     games: int = 10
+    agent: int = 0  # which of several that learn from the same rows, each with a seed of its own
 
     @property
     def name(self) -> str:
         """The name of the run's file."""
         return f"{self.source.rows / 1000:g}k_{self.arm}_{self.source.seed}"
+
+    @property
+    def agent_seed(self) -> int:
+        """The seed of networks, batches and games."""
+        return self.source.seed + 1000 * self.agent
 
 
 _TINY = Config(
@@ -71,6 +78,7 @@ PRESETS: dict[str, tuple[tuple[str, ...], tuple[int, ...], tuple[int, ...], Conf
     "smoke": (("real", "3C-exact", "mbpo", "3D-diffusion", "3C1M-ours"), (3_000,), (0,), _TINY),
     "pilot": (("3C-exact", "3C-classified", "real"), (25_000,), (900,), _SHORT),  # not reported
     "laptop": (FIRST, (25_000, 50_000, 100_000), (0, 1, 2), _SHORT),
+    "again": (AGAIN, (100_000,), (0, 1, 2), replace(_SHORT, agent=1)),  # other agents on the same rows
     "rows": (ARMS, (25_000, 50_000, 100_000), (0, 1, 2), Config(updates=0)),  # what the world says, without any agent
     "paper": (ARMS, (25_000, 50_000, 75_000, 100_000, 150_000, 250_000), tuple(range(10)), Config()),
 }
@@ -94,7 +102,7 @@ def work(configs: Sequence[Config], writes: Sequence[rows.Write]) -> None:
         return
     rate = LinearSchedule(usual.learning_rate, 0.0, 1.0) if usual.falling else usual.learning_rate
     settings = {"learning_rate": rate, "tau": usual.target_rate, "policy_delay": usual.policy_delay}
-    seeds = [config.source.seed for config in configs]
+    seeds = [config.agent_seed for config in configs]
     units = [Units.of(data.real(config.source)) if config.standardise else Units() for config in configs]
     players = Agents([untrained(seed=seed, width=usual.width, **settings) for seed in seeds], tables, units)
     for update in range(usual.evaluate_every, usual.updates + 1, usual.evaluate_every):

@@ -46,6 +46,13 @@ def test_presets_give_complete_comparisons_first():
     assert len(list(run.runs("paper", ("real",), (25_000,)))) == 10
 
 
+def test_other_agents_learn_from_the_same_rows():
+    first, other = ({c.name: c for c in run.runs(preset)} for preset in ("laptop", "again"))
+    assert set(other) < set(first)
+    assert all(other[name].source == first[name].source for name in other)
+    assert not {c.agent_seed for c in other.values()} & {c.agent_seed for c in first.values()}
+
+
 def test_the_smoke_preset_runs_and_finished_runs_are_skipped(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(rows, "ProcessPoolExecutor", InThisProcess)
     main(["run", "--preset", "smoke", "--folder", str(tmp_path), "--processes", "1"])
@@ -307,6 +314,7 @@ def test_the_report_puts_ours_beside_theirs(tmp_path, capsys):
         written(tmp_path / "runs", "3C-exact", 25, seed, 0.4 + 0.1 * seed)
     (tmp_path / "batch.md").write_text(f"# Words\n{pages.BEGIN}\nold\n{pages.END}\nmore words\n")
     written(tmp_path / "rows", "3C-ours", 50, 0, None)
+    written(tmp_path / "again", "real", 25, 0, 0.1)
     report.write(tmp_path / "runs", docs=tmp_path)
     page = (tmp_path / "batch.md").read_text()
     assert "| 25k | real | 2 | 13.2 | 20.0 ± 0.0 | 20.0, 20.0 |" in page
@@ -318,6 +326,7 @@ def test_the_report_puts_ours_beside_theirs(tmp_path, capsys):
     assert "| 25k | 3C-exact | counterfactual | 2 | 75,000 | 90.00% | 95.00% | 0.010 | 99.00% |" in page
     assert "| 50k | 3C-ours | counterfactual | 1 | 150,000 | 90.00%" in page
     assert "| 50k | 3C-ours | 1 |" not in page
+    assert "| 25k | real | 20.0, 20.0 | 10.0 | 16.7 ± " in page
     assert (tmp_path / "batch.png").stat().st_size > 1000
     assert "old" not in page
     capsys.readouterr()
