@@ -87,7 +87,7 @@ def write(folder: Path, *, docs: Path = pages.DOCS) -> None:
     judged = {(run.size, run.arm, run.seed): run for run in [*finished(folder.parent / "rows"), *found]}
     if not judged:
         raise SystemExit(f"{folder}: there are no finished runs to report on.")
-    heads = "rows", "arm", "origin", "seeds", "added", "confirmed to the bit", "near", "median distance", "reward right"
+    heads = "rows", "arm", "origin", "seeds", "added", "confirmed to the bit", "near", "median distance", "reward right", "wins, losses"
     parts = [pages.table(heads, list(_truth(list(judged.values()))))]
     again = list(_again(found, finished(folder.parent / "again")))
     heads_again = "rows", "arm", "by seed", "other agents, the same rows", "all"
@@ -155,10 +155,11 @@ def _truth(found: list[Run]) -> Iterator[tuple[str, ...]]:
             shares = (f"{mean[name]:.2%}" for name in ("confirmed", "near"))
             distance = f"{mean['distance']:.3f}"
             added, right = f"{mean['made']:,.0f}", f"{mean['reward_right']:.2%}"
-            yield f"{size}k", arm, origin, str(len(told)), added, *shares, distance, right
+            scores = f"{mean['wins']:.1%}, {mean['losses']:.1%}"
+            yield f"{size}k", arm, origin, str(len(told)), added, *shares, distance, right, scores
 
 
-_FIGURES = ("made", "confirmed", "near", "distance", "reward_right")
+_FIGURES = ("made", "confirmed", "near", "distance", "reward_right", "wins", "losses")
 
 
 def draw(found: list[Run], path: Path) -> None:

@@ -300,7 +300,7 @@ def written(folder, arm, size, seed, success):
     config = replace(TINY, arm=arm, source=replace(TINY.source, rows=1000 * size, seed=seed))
     with rows.recording(folder / f"{config.name}.jsonl", config) as write:
         if arm != "real":
-            told = {"confirmed": 0.9, "near": 0.95, "distance": 0.01, "reward_right": 0.99}
+            told = {"confirmed": 0.9, "near": 0.95, "distance": 0.01, "reward_right": 0.99, "wins": 0.05, "losses": 0.03}
             write(step=0, origin="counterfactual", made=3000 * size, **told)
         for step in range(1000, 31_000, 1000) if success is not None else ():
             write(step=step, success=0.0 if step <= 10_000 else success)
@@ -323,7 +323,7 @@ def test_the_report_puts_ours_beside_theirs(tmp_path, capsys):
     assert f"| 25k | 3C-exact | 2 | 40.9 | 45.0 ± {error} | 40.0, 50.0 |" in page
     assert f"| 3C-exact − real | 25k | +27.7 | +25.0 ± {error} | 2 of 2 |" in page
     assert f"| 3C-exact − real(2N) | 25k | +18.1 | +15.0 ± {error} | 2 of 2 |" in page
-    assert "| 25k | 3C-exact | counterfactual | 2 | 75,000 | 90.00% | 95.00% | 0.010 | 99.00% |" in page
+    assert "| 25k | 3C-exact | counterfactual | 2 | 75,000 | 90.00% | 95.00% | 0.010 | 99.00% | 5.0%, 3.0% |" in page
     assert "| 50k | 3C-ours | counterfactual | 1 | 150,000 | 90.00%" in page
     assert "| 50k | 3C-ours | 1 |" not in page
     assert "| 25k | real | 20.0, 20.0 | 10.0 | 16.7 ± " in page
