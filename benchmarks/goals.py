@@ -25,7 +25,8 @@ STEPS, ROWS = 300, 2_000
 def filled(**buffer: Any) -> Any:
     """Return the agent with some thousand rows of random play in its buffer."""
     recipe = Recipe(warm_up=ROWS, random_until=ROWS, buffer_size=200_000)
-    return agent(lambda: Telling(TASKS["push"].make(), islands=False), recipe, 0, **buffer).learn(ROWS)
+    task = TASKS["push"]
+    return agent(task, lambda: Telling(task.make(), islands=False), recipe, 0, **buffer).learn(ROWS)
 
 
 def main() -> None:

@@ -24,4 +24,6 @@ Differences from the paper:
 6. In the laptop preset networks are 3 x 256 with batches of 512, not 3 x 512 with 2000, which would take half a day for
    each run; and 450,000 counterfactuals are kept, three for each of 150,000 real rows, not 3 million.
 7. The mask of ``contacts`` has to simulate every proposal, so that arm looks at 400 pairs in each round, not at 2000.
+8. With ``relative``, networks also see how far objects are from the gripper and from their goals, computed from each
+   row after all swaps, and all columns in fixed units instead of running normalisation.
 """

@@ -10,10 +10,14 @@ import numpy as np
 import torch
 from stable_baselines3 import DDPG
 from stable_baselines3.common.noise import ActionNoise, NormalActionNoise
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.utils import polyak_update
 from stable_baselines3.common.vec_env import VecNormalize
 from torch import nn
 from torch.nn import functional
+
+from counterpoint.worlds.fetch.tasks import NEAR
+from experiments.goals.tasks import Task
 
 
 @dataclass(frozen=True)
@@ -32,9 +36,10 @@ class Recipe:
     update_every: int = 2  # environment steps for one update
     warm_up: int = 5_000  # steps before the first update
     random_until: int = 10_000  # steps of random actions at the beginning
+    relative: bool = False  # networks also see how far objects are from the gripper and from their goals
     epsilon: float = 0.2  # share of random actions later
     noise: float = 0.1
-    clip_observations: float = 5.0  # standard deviations
+    clip_observations: float = 5.0  # standard deviations, or units of ``Sight``
 
 
 class Normed(nn.Module):
@@ -47,6 +52,27 @@ class Normed(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return what the next layer sees."""
         return functional.relu(self.norm(x))
+
+
+class Sight(BaseFeaturesExtractor):
+    """What networks see of a task in fixed units, with the distances that the disentangled observation leaves out.
+
+    They are computed from the positions that a row has, after all swaps, and so are true of counterfactuals, too.
+    """
+
+    def __init__(self, space: Any, *, task: Task, clip: float) -> None:
+        width, goals = space["observation"].shape[0], space["desired_goal"].shape[0]
+        super().__init__(space, width + 2 * goals)
+        self.clip, self.objects = clip, torch.tensor(task.objects)
+        self.centre, self.unit = (torch.tensor(row, dtype=torch.float32) for row in task.units)
+
+    def forward(self, shown: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Return observation, objects relative to the gripper, and goals relative to objects."""
+        seen, goals = shown["observation"], shown["desired_goal"]
+        places = seen[:, self.objects]  # (B, objects, 3)
+        reach, way = places - seen[:, None, :3], goals.view(places.shape) - places
+        parts = (seen - self.centre) / self.unit, reach.flatten(1) / NEAR, way.flatten(1) / NEAR
+        return torch.cat(parts, dim=1).clamp(-self.clip, self.clip)
 
 
 class PaperDDPG(DDPG):
@@ -111,12 +137,18 @@ def _minimise(optimiser: torch.optim.Optimizer, loss: torch.Tensor) -> None:
     optimiser.step()
 
 
-def agent(make: Callable[[], Any], recipe: Recipe, seed: int, **buffer: Any) -> PaperDDPG:
-    """Return the agent with a buffer, in one environment with running normalisation of what it shows."""
+def agent(task: Task, make: Callable[[], Any], recipe: Recipe, seed: int, **buffer: Any) -> PaperDDPG:
+    """Return the agent with a buffer, in one environment, normalised as it comes or in fixed units."""
     from stable_baselines3.common.env_util import make_vec_env  # noqa: PLC0415
 
-    env = VecNormalize(make_vec_env(make, 1, seed=seed), norm_reward=False, clip_obs=recipe.clip_observations)
-    width = env.action_space.shape[0]  # type: ignore[index]
+    env: Any = make_vec_env(make, 1, seed=seed)
+    sight: dict[str, Any] = {}
+    if recipe.relative:
+        given = {"task": task, "clip": recipe.clip_observations}
+        sight = {"features_extractor_class": Sight, "features_extractor_kwargs": given}
+    else:
+        env = VecNormalize(env, norm_reward=False, clip_obs=recipe.clip_observations)
+    width = env.action_space.shape[0]
     return PaperDDPG(
         "MultiInputPolicy",
         env,
@@ -134,6 +166,7 @@ def agent(make: Callable[[], Any], recipe: Recipe, seed: int, **buffer: Any) -> 
             "net_arch": [recipe.width] * 3,
             "activation_fn": partial(Normed, recipe.width),
             "optimizer_kwargs": {"fused": True},
+            **sight,
         },
         seed=seed,
         device="cpu",

@@ -21,14 +21,14 @@ def play(task: Task, size: int, rng: np.random.Generator) -> Transitions:
     Random moves alone hardly ever touch anything, so nothing could be learned from them about touching.
     """
     env, rows = task.make(), list[tuple[Any, Any, Any]]()
-    objects = [task.fetch.goals.achieved[k : k + 3] for k in range(0, task.fetch.goals.G, 3)]  # type: ignore[index]
     while len(rows) < size:
         seen = env.reset(seed=int(rng.integers(2**31)))[0]["observation"]
-        target, aims = objects[rng.integers(len(objects))], rng.random() < 0.5
+        target, aims = int(rng.integers(len(task.objects))), rng.random() < 0.5
         for _ in range(min(task.length, size - len(rows))):
             action = rng.uniform(-1, 1, 4)
             if aims:
-                action[:3] = np.clip(10 * (seen[list(target)] - seen[:3]) + 0.3 * rng.normal(size=3), -1, 1)
+                place = seen[list(task.objects[target])]
+                action[:3] = np.clip(10 * (place - seen[:3]) + 0.3 * rng.normal(size=3), -1, 1)
             action = action.astype(np.float32)
             after = env.step(action)[0]["observation"]
             rows.append((seen, action, after))

@@ -145,5 +145,5 @@ def work(config: Config, write: rows.Write) -> None:
     def make() -> Any:
         return Telling(task.make(), islands=config.arm == "contacts")
 
-    learner = agent(make, config.recipe, config.seed, **buffer(config))
+    learner = agent(task, make, config.recipe, config.seed, **buffer(config))
     learner.learn(config.steps, callback=Measure(config, write))

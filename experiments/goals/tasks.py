@@ -7,7 +7,7 @@ import gymnasium
 import numpy as np
 
 from counterpoint.worlds.fetch import PUSH, SLIDE2, SLIDE2_TEST_THRESHOLD, FetchTask
-from counterpoint.worlds.fetch.tasks import sparse_reward
+from counterpoint.worlds.fetch.tasks import GRIPPER, NEAR, OBJECT, sparse_reward
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,29 @@ class Task:
         given: dict[str, Any] = {} if self.fetch is PUSH else {"distance_threshold": self.thresholds[0]}
         return gymnasium.make(self.identifier, disable_env_checker=True, **given)
 
+    @property
+    def objects(self) -> tuple[tuple[int, ...], ...]:
+        """The columns of each object's position."""
+        columns: tuple[int, ...] = tuple(self.fetch.goals.achieved)  # type: ignore[arg-type]
+        return tuple(columns[k : k + 3] for k in range(0, len(columns), 3))
+
+    @property
+    def units(self) -> tuple[list[float], list[float]]:
+        """What stands for 0 and for 1 in each column of an observation: the middle of the table, and usual sizes."""
+        middle = [1.0 if self.fetch is SLIDE2 else 1.34, 0.75, 0.45]
+        place, speed = [NEAR] * 3, [0.01] * 3
+        centre = [*middle, *[0.0] * (GRIPPER - 3), *len(self.objects) * [*middle, *[0.0] * (OBJECT - 3)]]
+        unit = [
+            *place,
+            0.01,
+            0.01,
+            *speed,
+            0.01,
+            0.01,
+            *len(self.objects) * [*place, 1.0, 1.0, 1.0, *speed, *[0.1] * 3],
+        ]
+        return centre, unit
+
 
 _PUSH, _SLIDE2 = "counterpoint/FetchPushDisentangled-v0", "counterpoint/Slide2-v0"
 TASKS = {
@@ -35,12 +58,12 @@ TASKS = {
 
 def evaluate(agent: Any, task: Task, env: gymnasium.Env[Any, Any], seeds: list[int]) -> dict[str, float]:
     """Play greedy episodes, one for each seed; return success on the last step by threshold, and the mean return."""
-    normalise = agent.get_vec_normalize_env().normalize_obs
+    normaliser = agent.get_vec_normalize_env()
     reached, total = [], 0.0
     for seed in seeds:
         shown = env.reset(seed=seed)[0]
         for _ in range(task.length):
-            action = agent.predict(normalise(shown), deterministic=True)[0]
+            action = agent.predict(normaliser.normalize_obs(shown) if normaliser else shown, deterministic=True)[0]
             shown, reward, *_ = env.step(action)
             total += float(reward)
         goals = shown["achieved_goal"], shown["desired_goal"]

@@ -59,12 +59,35 @@ def test_play_touches_the_object():
     assert (moved > 1e-3).sum() > 10
 
 
+def test_networks_may_see_distances_that_are_true_of_what_they_are_shown():
+    task, recipe = TASKS["slide2"], replace(TINY.recipe, relative=True)
+    env = task.make()
+    buffer = run.buffer(replace(TINY, task="slide2", arm="her"))
+    learner = run.agent(task, lambda: run.Telling(task.make(), islands=False), recipe, 0, **buffer)
+    assert learner.get_vec_normalize_env() is None
+    sight = learner.actor.features_extractor
+    shown = {key: torch.tensor(value[None], dtype=torch.float32) for key, value in env.reset(seed=0)[0].items()}
+    seen = sight(shown)
+    assert seen.shape == (1, sight.features_dim)
+    assert seen.abs().max() <= recipe.clip_observations
+    reach, way = seen[0, -12:-6], seen[0, -6:]
+    places = shown["achieved_goal"].reshape(2, 3)
+    assert torch.allclose(0.1 * reach.reshape(2, 3), places - shown["observation"][:, :3], atol=1e-5)
+    assert torch.allclose(0.1 * way, shown["desired_goal"][0] - shown["achieved_goal"][0], atol=1e-5)
+    moved = {**shown, "observation": shown["observation"] + 0.02 * (torch.arange(34) < 3)}  # the gripper alone
+    assert torch.allclose(sight(moved)[0, -12:-6] - reach, torch.full((6,), -0.2), atol=1e-4)
+    assert torch.equal(sight(moved)[0, -6:], way)
+    learner.learn(recipe.warm_up + 10)
+    assert learner._n_updates > 0
+
+
 def test_the_agent_is_the_papers():
     recipe = replace(TINY.recipe, epsilon=1.0, target_every=3, tau=1.0)
     config = replace(TINY, recipe=recipe, arm="her")
-    learner = run.agent(
-        lambda: run.Telling(TASKS["push"].make(), islands=False), recipe, 0, **run.buffer(config)
-    ).learn(250)
+    task = TASKS["push"]
+    learner = run.agent(task, lambda: run.Telling(task.make(), islands=False), recipe, 0, **run.buffer(config)).learn(
+        250
+    )
     assert sum(isinstance(module, Normed) for module in learner.actor.modules()) == 3
     batch = learner.replay_buffer.sample(64, env=learner._vec_normalize_env)
     assert batch.observations["observation"].abs().max() <= recipe.clip_observations
