@@ -87,7 +87,18 @@ def write(folder: Path, *, docs: Path = pages.DOCS) -> None:
     judged = {(run.size, run.arm, run.seed): run for run in [*finished(folder.parent / "rows"), *found]}
     if not judged:
         raise SystemExit(f"{folder}: there are no finished runs to report on.")
-    heads = "rows", "arm", "origin", "seeds", "added", "confirmed to the bit", "near", "median distance", "reward right", "wins, losses"
+    heads = (
+        "rows",
+        "arm",
+        "origin",
+        "seeds",
+        "added",
+        "confirmed to the bit",
+        "near",
+        "median distance",
+        "reward right",
+        "wins, losses",
+    )
     parts = [pages.table(heads, list(_truth(list(judged.values()))))]
     again = list(_again(found, finished(folder.parent / "again")))
     heads_again = "rows", "arm", "by seed", "other agents, the same rows", "all"

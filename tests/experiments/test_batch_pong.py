@@ -300,7 +300,14 @@ def written(folder, arm, size, seed, success):
     config = replace(TINY, arm=arm, source=replace(TINY.source, rows=1000 * size, seed=seed))
     with rows.recording(folder / f"{config.name}.jsonl", config) as write:
         if arm != "real":
-            told = {"confirmed": 0.9, "near": 0.95, "distance": 0.01, "reward_right": 0.99, "wins": 0.05, "losses": 0.03}
+            told = {
+                "confirmed": 0.9,
+                "near": 0.95,
+                "distance": 0.01,
+                "reward_right": 0.99,
+                "wins": 0.05,
+                "losses": 0.03,
+            }
             write(step=0, origin="counterfactual", made=3000 * size, **told)
         for step in range(1000, 31_000, 1000) if success is not None else ():
             write(step=step, success=0.0 if step <= 10_000 else success)
