@@ -39,7 +39,7 @@ class Testimony:
 
     kind: Kind
     regions: Regions
-    toward: Floats  # (K, W) mean residuals of the targets in the rows that the regions were found in
+    before: Floats  # (K, 1 + W) surprises and mean residuals beyond glued pairs, in the rows that they were found in
     learnt: tuple[Ints, ...]  # for each pair the regions of the rows that they were found in, (L,)
     where: tuple[Ints, ...]  # those of the judged rows, (T,)
     glued: tuple[Ints, ...]  # the same with other sources, (_GLUED, T)
@@ -205,7 +205,7 @@ class Witness:
             clean = [rows & ~moved[:, j] for (_, j), rows in zip(each.kind.pairs, free, strict=True)]
             all_free = np.concatenate([where[rows] for where, rows in zip(each.where, free, strict=True)])
             rows = totals(all_free, 1.0, len(each.regions))[:, 0]
-            findings.append(found(self._counted(each, clean), self._glued(each, moved), rows, *world, each.toward))
+            findings.append(found(self._counted(each, clean), self._glued(each, moved), rows, *world, each.before))
         return findings
 
     @cached_property
@@ -236,7 +236,7 @@ class Witness:
     @property
     def _loud_regions(self) -> list[Floats]:
         both = zip(self.testimonies, self._every, strict=True)
-        return [1.0 * Loudness.of(*counts, each.toward).loud for each, counts in both]
+        return [1.0 * Loudness.of(*counts, each.before).loud for each, counts in both]
 
     def _loud(self) -> Bools:
         return np.asarray(self.own(self._loud_regions) > 0)
@@ -311,13 +311,22 @@ def _testimony(
         np.concatenate([real, glued]), np.concatenate([targets, -targets]), fewest=2 * _FEWEST, deepest=_DEEPEST
     )
     learnt = tuple(regions(each) for each in pairs.features(kind, learn, learn))
-    pushes = np.concatenate([np.clip(residuals[j], -_CLIP, _CLIP) for _, j in kind.pairs])
-    home = np.concatenate(learnt)
-    toward = totals(home, pushes, len(regions)) / np.maximum(totals(home, 1.0, len(regions)), 1.0)
+    seen = np.concatenate([_seen(residuals[j]) for _, j in kind.pairs])
+    means = [
+        totals(home, seen, len(regions)) / np.maximum(totals(home, 1.0, len(regions)), 1.0)
+        for home in (np.concatenate(learnt), regions(glued))
+    ]
+    before = np.concatenate([(means[0] - means[1])[:, :1], means[0][:, 1:]], axis=1)
     where = tuple(regions(each) for each in pairs.features(kind, judge, judge))
     others = [judge[rng.permutation(len(judge))] for _ in range(_GLUED)]
     apart = [[regions(each) for each in pairs.features(kind, other, judge)] for other in others]
-    return Testimony(kind, regions, toward, learnt, where, tuple(np.stack(each) for each in zip(*apart, strict=True)))
+    return Testimony(kind, regions, before, learnt, where, tuple(np.stack(each) for each in zip(*apart, strict=True)))
+
+
+def _seen(residual: Floats) -> Floats:
+    """Return whether there is a surprise, and the residuals, as they are counted, (R, 1 + W)."""
+    odd = np.abs(residual).max(axis=1, keepdims=True) > SURPRISING
+    return np.concatenate([odd, np.clip(residual, -_CLIP, _CLIP)], axis=1)
 
 
 def _targets(residual: Floats) -> Array:
