@@ -16,7 +16,7 @@ _FEWEST_ROWS = 5  # with an edge, that the direction of a push is told from
 _LEAST_VARIANCE = 1e-4
 _HALVINGS = 12  # of the interval in which a share is looked for
 _LEAST_POWER = 0.3  # share of the influences that show as a surprise, at the least
-_ANY = 0.5  # standard error of a share of which nothing is known
+_GUESS = 0.3  # share of the influences that a mask misses, where it is not told; it counts as one event
 _AGAIN = 1 / 3  # of what is counted, that the other half of the data must have, too
 _PRIOR = 10.0  # glued pairs of a region that are taken to be like those of all
 
@@ -97,9 +97,10 @@ class Loudness:
     seen: Floats  # (K,) chance of an influence that shows as a surprise
     chance: Floats  # (K,) of any influence
     doubt: Floats  # (K,) standard error of the share of surprises
+    power: float  # share of the influences that show as a surprise
 
     @classmethod
-    def of(cls, counts: Counts, glued: Counts, before: Floats) -> "Loudness":
+    def of(cls, counts: Counts, glued: Counts, before: Floats, least_power: float = _LEAST_POWER) -> "Loudness":
         """Hold what was counted against the glued pairs.
 
         Not every influence is a surprise: some are within the noise. How many are is told by the regions in which
@@ -110,6 +111,7 @@ class Loudness:
             counts: of real pairs.
             glued: of glued pairs.
             before: (K, 1 + W) what the half of the data that the regions were found in has beyond its glued pairs.
+            least_power: share of the influences that show as a surprise, at the least.
         """
         startled, toward = before[:, 0], before[:, 1:]
         usual, doubt = _by_itself(glued)
@@ -126,10 +128,10 @@ class Loudness:
         pushed = (sure_shift > _LOUD_SHIFT) & (shift > _SMALLEST_SHIFT) & (counts.rows >= 10)
         pushed &= _one_of(np.abs(toward), main) > _AGAIN * shift
         seen = np.where(odd, np.clip(surplus[:, 0] / np.maximum(1.0 - usual[:, 0], 1e-6), 0.0, 1.0), 0.0)
-        power = max(_LEAST_POWER, float(np.quantile(seen[odd], 0.9))) if odd.any() else 1.0
+        power = max(least_power, float(np.quantile(seen[odd], 0.9))) if odd.any() else 1.0
         noise = np.sqrt(_one_of(doubt[:, 1:], main))
         steady = np.where(pushed, how_many(shift, lean, noise), 0.0)
-        return cls(odd, pushed, seen, np.maximum(np.minimum(seen / power, 1.0), steady), spread[:, 0])
+        return cls(odd, pushed, seen, np.maximum(np.minimum(seen / power, 1.0), steady), spread[:, 0], power)
 
     @property
     def loud(self) -> Bools:
@@ -198,7 +200,8 @@ def found(counts: Counts, glued: Counts, free: Floats, every: Counts, usual: Cou
         usual: of all glued pairs.
         before: (K, 1 + W) what the other half of the data has beyond its glued pairs.
     """
-    own, world = Loudness.of(counts, glued, before), Loudness.of(every, usual, before)
+    world = Loudness.of(every, usual, before)
+    own = Loudness.of(counts, glued, before, world.power)
     shared = world.loud & ~own.loud
     left, whole = Surplus.of(counts, glued), Surplus.of(every, usual)
     reach = np.minimum(counts.rows / np.maximum(free, 1.0), 1.0)
@@ -244,14 +247,18 @@ def _missed(left: Surplus, whole: Surplus, odd: Bools, pushed: Bools) -> tuple[f
         odd: (K,) regions with surprises.
         pushed: (K,) regions with a shift alone.
     """
-    parts = [(left.values[odd, 0].sum(), whole.values[odd, 0].sum(), left.events[odd].sum() + 1.0)]
-    rest = (whole.values - left.values)[:, 1:]
-    along = np.where(pushed[:, None], rest, 0.0) / np.maximum(np.linalg.norm(rest, axis=1, keepdims=True), 1e-9)
-    noise = (along**2 * left.noise).sum() + 1.0
-    parts.append(((left.values[:, 1:] * along).sum(), (whole.values[:, 1:] * along).sum(), noise))
-    good = [(x / y, np.sqrt(v) / y) for x, y, v in parts if y > _FEWEST_EVENTS]
-    if not good:
-        return 0.0, _ANY
-    weights = np.array([1.0 / error**2 for _, error in good])
-    share = float(np.clip((weights * [value for value, _ in good]).sum() / weights.sum(), 0.0, 1.0))
+    parts = []
+    if odd.any():
+        parts.append((left.values[odd, 0].sum(), whole.values[odd, 0].sum(), left.events[odd].sum() + 1.0))
+    if pushed.any():
+        rest = (whole.values - left.values)[:, 1:]
+        along = np.where(pushed[:, None], rest, 0.0) / np.maximum(np.linalg.norm(rest, axis=1, keepdims=True), 1e-9)
+        noise = (along**2 * left.noise).sum() + 1.0
+        parts.append(((left.values[:, 1:] * along).sum(), (whole.values[:, 1:] * along).sum(), noise))
+    if not parts:
+        return 0.0, 0.0
+    events, every, squares = np.array(parts).T
+    every = np.maximum(every, 0.0) + 1.0
+    weights = every**2 / squares
+    share = float(np.clip((weights * (events + _GUESS) / every).sum() / weights.sum(), 0.0, 1.0))
     return share, float(1.0 / np.sqrt(weights.sum()))

@@ -284,7 +284,7 @@ def _rates(course: Course, learn: Transitions, odd: Bools, judge: Transitions) -
     given = course.given(learn)
     regions = Regions.grow(given, odd[:, None].astype(np.float64), fewest=_FEWEST_OWN, deepest=_DEEPEST_OWN)
     where = regions(given)
-    rows, events = (totals(where, each, len(regions))[:, 0] for each in (1.0, odd[:, None]))
+    rows, events = (totals(where, each, len(regions))[:, 0] for each in (1.0, 1.0 * odd[:, None]))
     rate = (events + odd.mean()) / (rows + 1.0)
     return rate[where], rate[regions(course.given(judge))]
 
