@@ -229,35 +229,33 @@ class Trial:
         calm = witness.known & ~witness.loud.any(axis=1) & (several == 0)
         usual = np.where(calm, witness.strain, 0.0).sum(axis=0) / np.maximum(calm.sum(axis=0), 1)
         noise = np.where(calm, (witness.strain - usual) ** 2, 0.0).sum(axis=0) / np.maximum(calm.sum(axis=0), 1)
-        deaf = 0.0
+        only = np.where(several == 1, witness.known * (witness.strain - usual), 0.0)[:, None] * moved
         for most in range(1, _MOST_TOGETHER + 1):
             tried = witness.known & (several > 0) & (several <= most)
             beyond = np.where(tried, (witness.strain - usual) / np.maximum(several, 1), 0.0)[:, None] * moved
-            if most == 1:
-                deaf = self._deaf(beyond, seen, noise, moved)
             sight = _heard(beyond.sum(), beyond[seen].sum(), (tried.sum(axis=0) * noise).sum())
             if sight is not None:
-                return sight, deaf
-        return 0.0, deaf
+                return sight, self._deaf(only, seen, noise, moved.mean(axis=0), sight)
+        return 0.0, 0.0
 
-    def _deaf(self, beyond: Floats, seen: Bools, noise: Floats, moved: Bools) -> float:
-        """Return how many influences there are in a row, of all kinds of pairs, that the witness does not see.
+    def _deaf(self, only: Floats, seen: Bools, noise: Floats, rate: Floats, sight: float) -> float:
+        """Return how many influences of a row the witness does not see, because it sees less of their kind than of all.
 
         Args:
-            beyond: (T, N, n) what the only edge of a row does to its target.
+            only: (T, N, n) what the single edge of a row does to its target.
             seen: (T, N, n) where the witness sees it.
             noise: (n,) variance of a row.
-            moved: (T, N, n) edges that come and go.
+            rate: (N, n) share of the rows with an edge.
+            sight: how much it sees of all.
         """
-        only = beyond != 0
-        planted, heard, rows = (each.sum(axis=0) for each in (beyond, beyond * seen, only))
-        rate, total = moved.mean(axis=0), 0.0
+        planted, heard, rows = (each.sum(axis=0) for each in (only, only * seen, only != 0))
+        total = 0.0
         for each in self.witness.testimonies:
             i, j = np.transpose(each.kind.pairs)
             share = _heard(planted[i, j].sum(), heard[i, j].sum(), (rows * noise)[i, j].sum())
             if share is not None:
                 acts = min(1.0, planted[i, j].sum() / (_STRAIN * rows[i, j].sum()))
-                total += (1.0 - share) * acts * float(rate[i, j].sum())
+                total += max(0.0, sight - share) * acts * float(rate[i, j].sum())
         return total
 
     def _lawless(self, swaps: Swaps, edges: Bools) -> Bools:
