@@ -212,7 +212,7 @@ def _wrong(heard: Hearing) -> Estimate:
     error = _SURE * float(np.hypot(heard.error, drawn))
     blind = _BLIND * max(0.0, heard.unexplained - heard.usual)
     low = max(0.0, _LOW * found - error - _EVEN)
-    seen = (_HIGH * found + error + blind + _UNSEEN) / max(heard.sight, _LEAST_SIGHT) + _DEAF * heard.deaf
+    seen = (_HIGH * found + error + _UNSEEN) / max(heard.sight, _LEAST_SIGHT) + blind + _DEAF * heard.deaf
     risks = (heard.rejected, 1.0), (heard.lawless, _LAWLESS), (heard.unknown, _THIN)
     high = seen + float(np.max([risk * rows for rows, risk in risks], axis=0).mean())
     return Estimate(found, low, min(1.0, high))
