@@ -16,6 +16,7 @@ _FEWEST_ROWS = 5  # with an edge, that the direction of a push is told from
 _LEAST_VARIANCE = 1e-4
 _HALVINGS = 12  # of the interval in which a share is looked for
 _LEAST_POWER = 0.3  # share of the influences that show as a surprise, at the least
+_ANY = 0.5  # standard error of a share of which nothing is known
 _GUESS = 0.3  # share of the influences that a mask misses, where it is not told; it counts as one event
 _AGAIN = 1 / 3  # of what is counted, that the other half of the data must have, too
 _PRIOR = 10.0  # glued pairs of a region that are taken to be like those of all
@@ -256,7 +257,7 @@ def _missed(left: Surplus, whole: Surplus, odd: Bools, pushed: Bools) -> tuple[f
         noise = (along**2 * left.noise).sum() + 1.0
         parts.append(((left.values[:, 1:] * along).sum(), (whole.values[:, 1:] * along).sum(), noise))
     if not parts:
-        return 0.0, 0.0
+        return 0.0, _ANY
     events, every, squares = np.array(parts).T
     every = np.maximum(every, 0.0) + 1.0
     weights = every**2 / squares
