@@ -17,7 +17,6 @@ _LEAST_VARIANCE = 1e-4
 _HALVINGS = 12  # of the interval in which a share is looked for
 _LEAST_POWER = 0.3  # share of the influences that show as a surprise, at the least
 _ANY = 0.5  # standard error of a share of which nothing is known
-_GUESS = 0.3  # share of the influences that a mask misses, where it is not told; it counts as one event
 _AGAIN = 1 / 3  # of what is counted, that the other half of the data must have, too
 _PRIOR = 10.0  # glued pairs of a region that are taken to be like those of all
 
@@ -248,18 +247,14 @@ def _missed(left: Surplus, whole: Surplus, odd: Bools, pushed: Bools) -> tuple[f
         odd: (K,) regions with surprises.
         pushed: (K,) regions with a shift alone.
     """
-    parts = []
-    if odd.any():
-        parts.append((left.values[odd, 0].sum(), whole.values[odd, 0].sum(), left.events[odd].sum() + 1.0))
-    if pushed.any():
-        rest = (whole.values - left.values)[:, 1:]
-        along = np.where(pushed[:, None], rest, 0.0) / np.maximum(np.linalg.norm(rest, axis=1, keepdims=True), 1e-9)
-        noise = (along**2 * left.noise).sum() + 1.0
-        parts.append(((left.values[:, 1:] * along).sum(), (whole.values[:, 1:] * along).sum(), noise))
-    if not parts:
+    parts = [(left.values[odd, 0].sum(), whole.values[odd, 0].sum(), left.events[odd].sum() + 1.0)]
+    rest = (whole.values - left.values)[:, 1:]
+    along = np.where(pushed[:, None], rest, 0.0) / np.maximum(np.linalg.norm(rest, axis=1, keepdims=True), 1e-9)
+    noise = (along**2 * left.noise).sum() + 1.0
+    parts.append(((left.values[:, 1:] * along).sum(), (whole.values[:, 1:] * along).sum(), noise))
+    good = [(x / y, np.sqrt(v) / y) for x, y, v in parts if y > _FEWEST_EVENTS]
+    if not good:
         return 0.0, _ANY
-    events, every, squares = np.array(parts).T
-    every = np.maximum(every, 0.0) + 1.0
-    weights = every**2 / squares
-    share = float(np.clip((weights * (events + _GUESS) / every).sum() / weights.sum(), 0.0, 1.0))
+    weights = np.array([1.0 / error**2 for _, error in good])
+    share = float(np.clip((weights * [value for value, _ in good]).sum() / weights.sum(), 0.0, 1.0))
     return share, float(1.0 / np.sqrt(weights.sum()))
