@@ -45,6 +45,23 @@ def test_factors_are_never_brought_nearer_than_the_recordings_show_them(inner):
     assert len(made) > 0.75 * len(free)
 
 
+def test_what_one_cup_does_is_no_evidence_for_another():
+    """Two cups of one type: the hand touches the one, and keeps away from the other."""
+    places = {"hand": (0, 1), "cup0": (2, 3), "cup1": (4, 5)}
+    factors = Factorization(places, {}, positions=places, types={"cup0": "cup", "cup1": "cup"})
+    data = recording(apart=0.3, size=5000)
+    state = np.hstack([data.state, np.random.default_rng(1).random((5000, 2))])
+    data = Transitions(state, np.zeros((5000, 0)), data.reward, state, data.terminated)
+    unknown = Supported(Constant.identity(factors), data, factors).unknown
+    hand, near, far = np.array([[0.4, 0.4]]), np.array([[0.45, 0.45]]), np.array([[0.9, 0.9]])
+    untouched, touched = (
+        unknown(np.hstack(both), np.zeros((1, 0)))[0] for both in ([hand, near, far], [hand, far, near])
+    )
+    assert untouched[0, 1]
+    assert untouched[1, 0]
+    assert not touched.any()
+
+
 def test_what_it_rejects_has_its_own_line_in_the_funnel():
     data = recording(apart=0.2)
     masks = touching(0.05), Supported(touching(0.05), data, FACTORS)

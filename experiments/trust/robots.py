@@ -41,6 +41,7 @@ class Config:
 PRESETS = {
     "smoke": [Config("FetchPush", rows=2_000, fitted=300, epochs=1, counterfactuals=30)],
     "laptop": [Config(name) for name in mujoco.ENVIRONMENTS],
+    "foreign": [Config(name) for name in mujoco.ENVIRONMENTS],
     "strangers": [Config(name, rows=8_000, fitted=8_000, counterfactuals=500) for name in mujoco.ENVIRONMENTS],
 }
 

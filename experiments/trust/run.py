@@ -13,7 +13,7 @@ from counterpoint.learn.calibration.calibrate import gather, judge
 from counterpoint.learn.calibration.judging import Asked
 from counterpoint.masks import Constant, Proximity, Supported, Threshold
 from counterpoint.worlds import Zoo, collect
-from counterpoint.worlds.zoo import STRANGE
+from counterpoint.worlds.zoo import FOREIGN, STRANGE
 from experiments import rows
 from experiments.exactness import no_reward
 
@@ -50,6 +50,7 @@ PRESETS = {
     "smoke": _preset(range(1000, 1001), range(1000, 1001), 1_000, rows=3_000, fresh=1_500, pairs=500, epochs=2),
     "laptop": _preset(range(6000, 6060), range(6000, 6060), 40_000),
     "strangers": _preset(range(6000, 6060), range(6005, 6060, 10), 8_000, rows=8_000, fresh=4_000, pairs=2_000),
+    "foreign": _preset(range(9000, 9060), range(9005, 9060, 10), 20_000, kinds=FOREIGN),
 }
 
 

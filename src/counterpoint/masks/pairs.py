@@ -18,7 +18,7 @@ class Kind:
 
     types: tuple[str, str]
     pairs: tuple[tuple[int, int], ...]  # source and target, or any order where both are alike
-    labels: tuple[str, ...]  # what the features are
+    labels: tuple[str, ...]  # what the features are, without the last two, which say which pair it is
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,8 @@ class FactorPairs:
 
     The features of a pair are the position of the source relative to the target, the distance, and the
     remaining columns of both. Where positions are not known, they are the columns of both and, if these
-    are few, all differences between them.
+    are few, all differences between them. The last two are the numbers of both, since factors of one type
+    need not do the same.
 
     Attributes:
         factors: how columns split into factors.
@@ -54,7 +55,10 @@ class FactorPairs:
         return tuple(Kind(types, tuple(own), self._labels(*own[0])) for types, own in found.items())
 
     def features(self, kind: Kind, source: Array, target: Array) -> Iterator[Floats]:
-        """Yield the features of each pair of a kind, (B, F).
+        """Yield the features of each pair of a kind, (B, F), the last two say which pair it is.
+
+        So what holds for all pairs of a kind is learned from all of them, and a rope that ties one puck to the
+        agent, and not the other, is found, too.
 
         Args:
             kind: which pairs.
@@ -62,7 +66,8 @@ class FactorPairs:
             target: (B, S + A) those of the targets; the same rows, unless factors are glued together.
         """
         for i, j in kind.pairs:
-            yield self._pair(source, target, i, j)
+            which = np.broadcast_to(np.array([i, j], np.float64), (len(target), 2))
+            yield np.concatenate([self._pair(source, target, i, j), which], axis=1)
 
     def _pair(self, source: Array, target: Array, i: int, j: int) -> Floats:
         there, here = self._own(i), self._own(j)

@@ -8,7 +8,7 @@ import pytest
 from counterpoint import Factorization, Transitions
 from counterpoint.learn import Calibration, calibrate
 from counterpoint.learn.calibration.calibrate import gather, judge
-from counterpoint.learn.calibration.judging import Asked
+from counterpoint.learn.calibration.judging import Asked, Trial
 from counterpoint.masks import Constant, Threshold
 from counterpoint.metrics import swap_quality
 from counterpoint.worlds import Sprites, Zoo, collect
@@ -141,6 +141,19 @@ def test_a_witness_that_sees_little_of_what_the_mask_sees_is_believed_less(data)
     seeing, unsure = (judge(asked, each, support, rng=np.random.default_rng(2)) for each in (witness, blind))
     assert seeing.wrong.high < unsure.wrong.high
     assert not unsure.fine
+
+
+def test_a_witness_that_is_deaf_to_one_kind_of_pair_says_what_may_be_missed_there(data):
+    witness, support = gather(data, WORLD.factors, rng=np.random.default_rng(1))
+    loud = witness.loud.copy()
+    loud[:, :-1] = False  # it never hears other sprites
+    asked, edges = Asked(WORLD.mask, WORLD.factors), WORLD.mask(witness.judged.state, witness.judged.action)
+    hearing, deaf = (
+        Trial(asked, each, support, edges, edges, 0, 1000) for each in (witness, replace(witness, loud=loud))
+    )
+    hears, misses = (each.hear(each.swaps(0.0), 0.0) for each in (hearing, deaf))
+    assert hears.sight > misses.sight
+    assert misses.deaf > 3 * hears.deaf
 
 
 @pytest.fixture(scope="module")

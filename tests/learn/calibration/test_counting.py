@@ -39,7 +39,7 @@ def findings(rng, missed, moved=0.0):
         free.astype(float),
         counted(where, values),
         counted(glued, calm),
-        np.ones((REGIONS, 2)),
+        np.ones((REGIONS, 3)),
     )
     return finding, acts[left], where[left]
 
@@ -85,7 +85,34 @@ def test_a_steady_push_within_the_noise_is_heard_only_where_the_other_half_has_i
     )
     values[where == 1, 1] += 1.5  # of one standard deviation: hardly ever a surprise
     counts = [Counts.of(rows, all_, np.arange(len(rows)), 2) for rows, all_ in ((where, values), (glued, calm))]
-    same, opposite = (Loudness.of(*counts, np.array([[0.01], [sign]])) for sign in (1.5, -1.5))
+    same, opposite = (Loudness.of(*counts, np.array([[0.0, 0.01], [0.0, sign]])) for sign in (1.5, -1.5))
     assert same.loud.tolist() == [False, True]
     assert same.chance[1] > 0.8
     assert opposite.loud.tolist() == [False, False]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_surprises_count_only_where_the_other_half_has_them_too(seed):
+    rng = np.random.default_rng(seed)
+    where, glued = rng.integers(2, size=400), rng.integers(2, size=1200)
+    values, calm = (np.zeros((len(rows), 2)) for rows in (where, glued))
+    values[where == 1, 0] = rng.random((where == 1).sum()) < 0.3
+    counts = [Counts.of(rows, all_, np.arange(len(rows)), 2) for rows, all_ in ((where, values), (glued, calm))]
+    both, one = (Loudness.of(*counts, np.array([[0.0, 0.0], [before, 0.0]])) for before in (0.3, 0.0))
+    assert both.loud.tolist() == [False, True]
+    assert one.loud.tolist() == [False, False]
+
+
+def test_where_other_sources_nearly_always_act_too_any_share_may_be_missed():
+    """What a mask misses can be counted in few rows then, and few rows must not pass for many."""
+    rng = np.random.default_rng(0)
+    errors = []
+    for alone in (1.0, 0.02):  # share of the rows in which no other source has an edge to the target
+        where, acts, values = planted(rng, 3000, 1.0)
+        glued, _, calm = planted(rng, 9000, 0.0)
+        left = ~acts
+        clean = left & (rng.random(3000) < alone)
+        free = np.bincount(where[left], minlength=REGIONS).astype(float)
+        counts, every, usual = counted(where[clean], values[clean]), counted(where, values), counted(glued, calm)
+        errors.append(found(counts, usual, free, every, usual, np.ones((REGIONS, 3))).error)
+    assert errors[1] > 5 * errors[0]

@@ -39,6 +39,38 @@ def test_a_hidden_velocity_is_told_by_the_last_change(rng):
     assert np.abs(alone.residuals(data)[0][known]).max() < SURPRISING
 
 
+def test_a_push_that_lasts_is_not_a_hidden_velocity(rng):
+    """It makes the last change tell something of the next, but much less than a velocity does."""
+    factors = Factorization.blocks(state={"body": 2})
+    push = rng.normal(0, 1, (150, 20))
+    for step in range(1, 20):
+        push[:, step] += 0.6 * push[:, step - 1]
+    speed = np.repeat(rng.normal(0, 1, 150), 20)
+    change = speed + push.ravel()
+    place = np.cumsum(change.reshape(150, 20), axis=1).ravel() - change
+    state = np.stack([place, speed], axis=1)
+    after = np.stack([place + change, speed], axis=1)
+    data = transitions(state, np.zeros((3000, 0)), after, episode=np.repeat(np.arange(150), 20))
+    assert not OwnCourses.fit(data, factors, rng).courses[0].lagged
+
+
+def test_of_two_bodies_of_a_type_only_the_one_that_is_pulled_is_influenced(rng):
+    """A rope is tied to one of them; both come as near to whoever holds it."""
+    names = {"hand": 2, "puck0": 2, "puck1": 2}
+    places = {name: (2 * k, 2 * k + 1) for k, name in enumerate(names)}
+    types = {"puck0": "puck", "puck1": "puck"}
+    factors = Factorization(places, {}, positions=places, types=types)
+    state = rng.random((8000, 6))
+    near = [np.linalg.norm(state[:, :2] - state[:, [k, k + 1]], axis=1) < 0.25 for k in (2, 4)]
+    after = state + rng.normal(0, 0.01, state.shape)
+    after[:, 2:4] += 0.1 * near[0][:, None]
+    data = transitions(state, np.zeros((8000, 0)), after)
+    witness = Witness.fit(data[:4000], data[4000:], factors, rng)
+    tied, other = (witness.loud[near[k][4000:], 0, 1 + k].mean() for k in (0, 1))
+    assert tied > 0.8
+    assert other < 0.05
+
+
 def test_without_its_residual_a_factor_does_what_it_would_do_anyway(rng):
     factors = Factorization.blocks(state={"body": 2})
     state = rng.random((2000, 2))

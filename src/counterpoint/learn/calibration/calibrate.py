@@ -35,10 +35,11 @@ _AIM = 0.5  # share of the target that is aimed at; the rest is for errors of th
 _MORE = 1.1  # times the yield that thresholds for each kind of edge must have to be worth it
 # How far the estimate was off on development worlds, and more: see docs/results/trust.md.
 _SURE = 2.0  # standard errors of an interval
-_LOW, _HIGH = 0.5, 2.5  # times what was found
+_LOW, _HIGH = 0.5, 2.0  # times what was found
 _EVEN = 0.03  # what may be found where nothing is missed
 _UNSEEN = 0.005  # what may be missed where nothing is found
 _LEAST_SIGHT = 0.1  # of the influences that a mask sees, those that the witness sees too, at the least
+_DEAF = 0.12  # of the influences that the witness does not hear, those that the mask may miss
 _BLIND = 0.3  # influences for each surprise that is unusual and that nobody explains
 _THIN = 0.3  # of the counterfactuals that few rows tell about, those that may be wrong
 _LAWLESS = 0.5  # of those with a factor whose law fails, those that may be wrong
@@ -211,7 +212,7 @@ def _wrong(heard: Hearing) -> Estimate:
     error = _SURE * float(np.hypot(heard.error, drawn))
     blind = _BLIND * max(0.0, heard.unexplained - heard.usual)
     low = max(0.0, _LOW * found - error - _EVEN)
-    seen = (_HIGH * found + error + blind + _UNSEEN) / max(heard.sight, _LEAST_SIGHT)
+    seen = (_HIGH * found + error + _UNSEEN) / max(heard.sight, _LEAST_SIGHT) + blind + _DEAF * heard.deaf
     risks = (heard.rejected, 1.0), (heard.lawless, _LAWLESS), (heard.unknown, _THIN)
     high = seen + float(np.max([risk * rows for rows, risk in risks], axis=0).mean())
     return Estimate(found, low, min(1.0, high))

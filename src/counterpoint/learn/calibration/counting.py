@@ -16,6 +16,9 @@ _FEWEST_ROWS = 5  # with an edge, that the direction of a push is told from
 _LEAST_VARIANCE = 1e-4
 _HALVINGS = 12  # of the interval in which a share is looked for
 _LEAST_POWER = 0.3  # share of the influences that show as a surprise, at the least
+_ANY = 0.5  # standard error of a share of which nothing is known
+_AGAIN = 1 / 3  # of what is counted, that the other half of the data must have, too
+_PRIOR = 10.0  # glued pairs of a region that are taken to be like those of all
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,40 +97,55 @@ class Loudness:
     seen: Floats  # (K,) chance of an influence that shows as a surprise
     chance: Floats  # (K,) of any influence
     doubt: Floats  # (K,) standard error of the share of surprises
+    power: float  # share of the influences that show as a surprise
 
     @classmethod
-    def of(cls, counts: Counts, glued: Counts, toward: Floats) -> "Loudness":
+    def of(cls, counts: Counts, glued: Counts, before: Floats, least_power: float = _LEAST_POWER) -> "Loudness":
         """Hold what was counted against the glued pairs.
 
         Not every influence is a surprise: some are within the noise. How many are is told by the regions in which
-        it happens most often, and how many are pushed by how many are off that way.
+        it happens most often, and how many are pushed by how many are off that way. What the other half of the data
+        does not have, too, is chance: there are many regions to be wrong about.
 
         Args:
             counts: of real pairs.
             glued: of glued pairs.
-            toward: (K, W) where targets were pushed in the half of the data that the regions were found in.
+            before: (K, 1 + W) what the half of the data that the regions were found in has beyond its glued pairs.
+            least_power: share of the influences that show as a surprise, at the least.
         """
+        startled, toward = before[:, 0], before[:, 1:]
+        usual, doubt = _by_itself(glued)
         known = ((counts.rows > 0) & (glued.rows > 0))[:, None]
-        surplus = np.where(known, counts.mean - glued.mean, 0.0)
+        surplus = np.where(known, counts.mean - usual, 0.0)
         rows = np.maximum(counts.rows, 1.0)[:, None]
         alike = np.where(counts.visits < _FEWEST_VISITS, counts.alike, counts.rows)[:, None]
-        spread = np.sqrt(np.maximum(counts.errors, alike * glued.variance)) / rows
+        spread = np.sqrt(np.maximum(counts.errors, alike * doubt) / rows**2 + doubt / (glued.rows + _PRIOR)[:, None])
         sure = surplus / np.maximum(spread, 1.0 / rows)
-        odd = (sure[:, 0] > _LOUD) & (counts.episodes >= _FEWEST_EVENTS)
+        odd = (sure[:, 0] > _LOUD) & (counts.episodes >= _FEWEST_EVENTS) & (startled > _AGAIN * surplus[:, 0])
         main = np.abs(toward).argmax(axis=1)[:, None]
         columns = surplus[:, 1:], sure[:, 1:], counts.balance - glued.balance
         shift, sure_shift, lean = (_one_of(each * np.sign(toward), main) for each in columns)
         pushed = (sure_shift > _LOUD_SHIFT) & (shift > _SMALLEST_SHIFT) & (counts.rows >= 10)
-        seen = np.where(odd, np.clip(surplus[:, 0] / np.maximum(1.0 - glued.mean[:, 0], 1e-6), 0.0, 1.0), 0.0)
-        power = max(_LEAST_POWER, float(np.quantile(seen[odd], 0.9))) if odd.any() else 1.0
-        noise = np.sqrt(_one_of(glued.variance[:, 1:], main))
+        pushed &= _one_of(np.abs(toward), main) > _AGAIN * shift
+        seen = np.where(odd, np.clip(surplus[:, 0] / np.maximum(1.0 - usual[:, 0], 1e-6), 0.0, 1.0), 0.0)
+        power = max(least_power, float(np.quantile(seen[odd], 0.9))) if odd.any() else 1.0
+        noise = np.sqrt(_one_of(doubt[:, 1:], main))
         steady = np.where(pushed, how_many(shift, lean, noise), 0.0)
-        return cls(odd, pushed, seen, np.maximum(np.minimum(seen / power, 1.0), steady), spread[:, 0])
+        return cls(odd, pushed, seen, np.maximum(np.minimum(seen / power, 1.0), steady), spread[:, 0], power)
 
     @property
     def loud(self) -> Bools:
         """Regions with an influence, (K,)."""
         return self.odd | self.pushed
+
+
+def _by_itself(glued: Counts) -> tuple[Floats, Floats]:
+    """Return mean and variance of the glued pairs in each region; a few more are taken to be like all, (K, 1 + W)."""
+    every = np.maximum(glued.rows.sum(), 1.0)
+    rows = (glued.rows + _PRIOR)[:, None]
+    mean = (glued.values + _PRIOR * glued.values.sum(axis=0) / every) / rows
+    square = (glued.squares + _PRIOR * glued.squares.sum(axis=0) / every) / rows
+    return mean, np.maximum(square - mean**2, _LEAST_VARIANCE)
 
 
 def _one_of(values: Floats, column: Ints) -> Floats:
@@ -168,7 +186,7 @@ class Finding:
     error: float  # standard error of the share that the mask misses
 
 
-def found(counts: Counts, glued: Counts, free: Floats, every: Counts, usual: Counts, toward: Floats) -> Finding:
+def found(counts: Counts, glued: Counts, free: Floats, every: Counts, usual: Counts, before: Floats) -> Finding:
     """Tell what is left where a mask has no edge.
 
     A region that is loud by itself speaks for itself. Of the others, those that are loud over all rows are
@@ -180,12 +198,15 @@ def found(counts: Counts, glued: Counts, free: Floats, every: Counts, usual: Cou
         free: (K,) rows in which it has no edge between the two.
         every: of all rows.
         usual: of all glued pairs.
-        toward: (K, W) where targets were pushed in the other half of the data.
+        before: (K, 1 + W) what the other half of the data has beyond its glued pairs.
     """
-    own, world = Loudness.of(counts, glued, toward), Loudness.of(every, usual, toward)
+    world = Loudness.of(every, usual, before)
+    own = Loudness.of(counts, glued, before, world.power)
     shared = world.loud & ~own.loud
-    left, whole = Surplus.of(counts, glued, free), Surplus.of(every, usual, every.rows)
-    missed, error = _missed(left, whole, shared & world.odd, shared & ~world.odd & (every.rows - free >= _FEWEST_ROWS))
+    left, whole = Surplus.of(counts, glued), Surplus.of(every, usual)
+    reach = np.minimum(counts.rows / np.maximum(free, 1.0), 1.0)
+    pushed = shared & ~world.odd & (every.rows - free >= _FEWEST_ROWS)
+    missed, error = _missed(left, whole.times(reach), shared & world.odd, pushed)
     slope = np.where(shared, world.chance * every.rows / np.maximum(free, 1.0), 0.0)
     chance = np.where(own.loud, own.chance, np.minimum(slope * missed, 1.0))
     power = np.clip(world.seen / np.maximum(world.chance, 1e-6), 0.05, 0.98)
@@ -196,25 +217,35 @@ def found(counts: Counts, glued: Counts, free: Floats, every: Counts, usual: Cou
 
 @dataclass(frozen=True, eq=False)
 class Surplus:
-    """Surprises and residuals beyond those of glued pairs, in all rows that the counted ones stand for."""
+    """Surprises and residuals beyond those of glued pairs."""
 
     values: Floats  # (K, 1 + W)
     events: Floats  # (K,) squared error of the surprises
     noise: Floats  # (K, W) squared errors of the residuals
 
     @classmethod
-    def of(cls, counts: Counts, glued: Counts, rows: Floats) -> "Surplus":
-        """Return what some counts say of ``rows`` (K,) rows."""
-        times = rows / np.maximum(counts.rows, 1.0)
-        values = (counts.values - glued.mean * counts.rows[:, None]) * times[:, None]
-        events = np.maximum(counts.errors[:, 0], glued.mean[:, 0] * counts.rows) * times**2
-        return cls(values, events, (counts.rows * times**2)[:, None] * glued.variance[:, 1:])
+    def of(cls, counts: Counts, glued: Counts) -> "Surplus":
+        """Return what some counts say."""
+        values = counts.values - glued.mean * counts.rows[:, None]
+        events = np.maximum(counts.errors[:, 0], glued.mean[:, 0] * counts.rows)
+        return cls(values, events, counts.rows[:, None] * glued.variance[:, 1:])
+
+    def times(self, share: Floats) -> "Surplus":
+        """Return what a share (K,) of the rows would say."""
+        return Surplus(self.values * share[:, None], self.events * share, self.noise * share[:, None])
 
 
 def _missed(left: Surplus, whole: Surplus, odd: Bools, pushed: Bools) -> tuple[float, float]:
     """Return the share of the influences in some regions that has no edge, and its standard error.
 
-    Surprises are counted; shifts are measured along the direction that the rows with an edge have.
+    Surprises are counted; shifts are measured along the direction that the rows with an edge have. Where hardly any
+    rows can be counted, because other sources nearly always have an edge to the target, it may be any share.
+
+    Args:
+        left: what rows without an edge have.
+        whole: what as many rows would have if all influences were missed.
+        odd: (K,) regions with surprises.
+        pushed: (K,) regions with a shift alone.
     """
     parts = [(left.values[odd, 0].sum(), whole.values[odd, 0].sum(), left.events[odd].sum() + 1.0)]
     rest = (whole.values - left.values)[:, 1:]
@@ -223,7 +254,7 @@ def _missed(left: Surplus, whole: Surplus, odd: Bools, pushed: Bools) -> tuple[f
     parts.append(((left.values[:, 1:] * along).sum(), (whole.values[:, 1:] * along).sum(), noise))
     good = [(x / y, np.sqrt(v) / y) for x, y, v in parts if y > _FEWEST_EVENTS]
     if not good:
-        return 0.0, 0.0
+        return 0.0, _ANY
     weights = np.array([1.0 / error**2 for _, error in good])
     share = float(np.clip((weights * [value for value, _ in good]).sum() / weights.sum(), 0.0, 1.0))
     return share, float(1.0 / np.sqrt(weights.sum()))

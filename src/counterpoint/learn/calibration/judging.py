@@ -20,6 +20,7 @@ from counterpoint.masks import Supported
 from counterpoint.masks.pairs import beside
 
 _LEAST_PLANTED = 160.0  # strain of the influences that the mask sees, by which the witness is tried: ten strong ones
+_STRAIN = 2.0  # beyond the usual, of an influence; edges with less are taken for such that do not always act
 _MOST_TOGETHER = 3  # edges to one target
 _FEWEST = 4  # judged rows that a region must have, or nobody knows what happens there
 _SURELY = 4.0  # standard errors by which it must be beyond the usual
@@ -93,6 +94,7 @@ class Hearing:
     unexplained: float  # surprises of the parents that neither the witness nor the mask explains, for each proposal
     usual: float  # how many of these are usual, for each proposal
     sight: float  # share of the influences that the mask sees, and that surprise, which the witness sees too
+    deaf: float  # influences of a row that the mask sees, and of whose kind the witness does not see that many
     gaps: Bools  # (R, N, n) pairs across the cut that nobody knows
 
 
@@ -139,6 +141,7 @@ class Trial:
         gaps |= cross & lively & thin
         edges = self.asked.edges(self.answer, tau)
         odd, usual = self._unexplained(swaps, edges)
+        sight, deaf = self._tried(edges)
         return Hearing(
             wrong=1.0 - (1.0 - self._wrong(swaps, findings, where, cross)) * self._together(swaps, edges),
             unknown=gaps.any(axis=(1, 2)),
@@ -147,7 +150,8 @@ class Trial:
             error=self._error(findings, swaps, where, cross),
             unexplained=odd,
             usual=usual,
-            sight=self._sight(edges),
+            sight=sight,
+            deaf=deaf,
             gaps=gaps,
         )
 
@@ -167,7 +171,8 @@ class Trial:
         free = witness.known & ~witness.loud.any(axis=1) & ~witness.moved(edges).any(axis=1)  # (T, n)
         right = np.ones(len(swaps))
         for each in witness.together:
-            odd, usual, counted = (values[:, each.target] for values in (witness.surprised, witness.expected, free))
+            odd, counted = witness.surprised[:, each.target], free[:, each.target]
+            usual = witness.expected[:, each.target]
             chance, origin = each.chance(odd, usual, counted), swaps.origin[:, each.target]
             if not chance.any():
                 continue
@@ -209,27 +214,49 @@ class Trial:
         odd, asked = (np.take_along_axis(each, origin, axis=0) for each in (calm & witness.puzzled, calm))
         return float(odd.sum(axis=1).mean()), float((asked * witness.usual(edges)).sum(axis=1).mean())
 
-    def _sight(self, edges: Bools) -> float:
-        """Return how much of what the mask sees the witness sees too.
+    def _tried(self, edges: Bools) -> tuple[float, float]:
+        """Return how much of what the mask sees the witness sees too, and how many influences of a row it is deaf to.
 
         The witness knows nothing of the mask. Rows with a single edge, whose target is further off than usual, are
         influences that it should find by itself, the stronger the sooner. Where it does not, it would not find those
         that the mask misses either; and where there are none to try it by, nobody can say that it sees anything.
         Where sources act only together, as a door and where it leads to, rows with two or three edges must do; each
-        edge has its part of what happens.
+        edge has its part of what happens. It is tried by each kind of pair, too: who hears springs need not hear a
+        breath.
         """
         witness, moved = self.witness, self.witness.moved(edges)
         several, seen = moved.sum(axis=1), witness.loud | witness.joint[:, None]  # (T, n), (T, N, n)
         calm = witness.known & ~witness.loud.any(axis=1) & (several == 0)
         usual = np.where(calm, witness.strain, 0.0).sum(axis=0) / np.maximum(calm.sum(axis=0), 1)
         noise = np.where(calm, (witness.strain - usual) ** 2, 0.0).sum(axis=0) / np.maximum(calm.sum(axis=0), 1)
+        only = np.where(several == 1, witness.known * (witness.strain - usual), 0.0)[:, None] * moved
         for most in range(1, _MOST_TOGETHER + 1):
             tried = witness.known & (several > 0) & (several <= most)
             beyond = np.where(tried, (witness.strain - usual) / np.maximum(several, 1), 0.0)[:, None] * moved
-            planted = float(beyond.sum())
-            if planted >= max(_LEAST_PLANTED, _SURELY * np.sqrt((tried.sum(axis=0) * noise).sum())):
-                return float(np.clip(beyond[seen].sum() / planted, 0.0, 1.0))
-        return 0.0
+            sight = _heard(beyond.sum(), beyond[seen].sum(), (tried.sum(axis=0) * noise).sum())
+            if sight is not None:
+                return sight, self._deaf(only, seen, noise, moved.mean(axis=0), sight)
+        return 0.0, 0.0
+
+    def _deaf(self, only: Floats, seen: Bools, noise: Floats, rate: Floats, sight: float) -> float:
+        """Return how many influences of a row the witness does not see, because it sees less of their kind than of all.
+
+        Args:
+            only: (T, N, n) what the single edge of a row does to its target.
+            seen: (T, N, n) where the witness sees it.
+            noise: (n,) variance of a row.
+            rate: (N, n) share of the rows with an edge.
+            sight: how much it sees of all.
+        """
+        planted, heard, rows = (each.sum(axis=0) for each in (only, only * seen, only != 0))
+        total = 0.0
+        for each in self.witness.testimonies:
+            i, j = np.transpose(each.kind.pairs)
+            share = _heard(planted[i, j].sum(), heard[i, j].sum(), (rows * noise)[i, j].sum())
+            if share is not None:
+                acts = min(1.0, planted[i, j].sum() / (_STRAIN * rows[i, j].sum()))
+                total += max(0.0, sight - share) * acts * float(rate[i, j].sum())
+        return total
 
     def _lawless(self, swaps: Swaps, edges: Bools) -> Bools:
         """Return the proposals with a factor that nobody can judge in the row it comes from, (R,)."""
@@ -250,3 +277,16 @@ class Trial:
             total += float(np.square(weight * finding.doubt).sum())
             total += float(np.square((weight * finding.slope).sum() * finding.error))
         return float(np.sqrt(total))
+
+
+def _heard(planted: float, heard: float, doubt: float) -> float | None:
+    """Return which share of what influences do is heard; None where that may be noise.
+
+    Args:
+        planted: how much they do.
+        heard: how much of it is heard.
+        doubt: squared error of how much they do.
+    """
+    if planted < max(_LEAST_PLANTED, _SURELY * np.sqrt(doubt)):
+        return None
+    return float(np.clip(heard / planted, 0.0, 1.0))

@@ -25,6 +25,7 @@ _FEWEST_EACH = 3  # and for each number of a law that holds there alone
 _SOME = 4000  # rows that parents are looked for in
 _MOST_PARENTS = 4
 _BETTER = 0.85  # a parent must reduce the residual to this share, or less
+_MUCH_BETTER = 0.5  # its last change must do more: who is pulled goes on as before, too
 _WELL = 0.02  # a residual of this share of the change's spread needs no further parents
 
 
@@ -249,6 +250,8 @@ def _parents(
     candidates = [*([-1] if last.any() else []), *(k for k in range(factors.n + factors.m) if k != node)]
     while left > _WELL * target.shape[1] and len(found) < _MOST_PARENTS:
         errors = {other: error((node, *found, other)) for other in candidates if other not in found}
+        if -1 in errors and errors[-1] > _MUCH_BETTER * left:
+            del errors[-1]
         best = min(errors, key=errors.__getitem__, default=None)
         if best is None or errors[best] > _BETTER * left:
             break

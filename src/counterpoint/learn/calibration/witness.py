@@ -13,36 +13,22 @@ from operator import add
 
 import numpy as np
 
-from counterpoint.core.arrays import Array, Bools, Floats, Ints
+from counterpoint.core.arrays import Bools, Floats, Ints
 from counterpoint.core.factors import Factorization
 from counterpoint.core.transitions import Transitions
 from counterpoint.learn.calibration.counting import Counts, Finding, Loudness, found
 from counterpoint.learn.calibration.laws import follow, totals
 from counterpoint.learn.calibration.own_course import SURPRISING, Course, OwnCourses
+from counterpoint.learn.calibration.testimony import CLIP, Testimony, testimony
 from counterpoint.learn.calibration.together import Situations, situations
 from counterpoint.masks.pairs import FactorPairs, Kind, beside
 from counterpoint.masks.regions import Regions
 
-_CLIP = 4.0  # units; what is beyond counts as a surprise, not as more
-_FEWEST, _DEEPEST = 40, 10  # of the trees
-_GLUED = 3  # glued pairs for each real one
 _SHAPES = (1.6, 1.9, 2.32)  # 80% quantile of noise by its median, for uniform, normal and Laplace noise
 _LIMITS = (SURPRISING, 5.8, 13.3)  # what one in 10,000 exceeds of these, in medians
 _UNRULY = 0.15  # share of a factor's rows without a law from which on that is not about a wall or two
 _FEWEST_OWN, _DEEPEST_OWN = 100, 4  # of the trees that say how often a factor's own state makes it surprised
 _CALMEST = 0.3  # share of the rows that the usual rate of surprises is told from
-
-
-@dataclass(frozen=True, eq=False)
-class Testimony:
-    """One kind of pair: its regions, and what was counted there with glued sources."""
-
-    kind: Kind
-    regions: Regions
-    toward: Floats  # (K, W) mean residuals of the targets in the rows that the regions were found in
-    learnt: tuple[Ints, ...]  # for each pair the regions of the rows that they were found in, (L,)
-    where: tuple[Ints, ...]  # those of the judged rows, (T,)
-    glued: tuple[Ints, ...]  # the same with other sources, (_GLUED, T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +63,7 @@ class Witness:
         kinds = [_judgeable(kind, alone) for kind in pairs.kinds]
         ready = alone.judged(learn)
         before = [np.where(ready[:, [j]], each, 0.0) for j, each in enumerate(before)]
-        told = [_testimony(kind, pairs, (learn, judge), before, rng) for kind in kinds if kind.pairs]
+        told = [testimony(kind, pairs, (learn, judge), before, rng) for kind in kinds if kind.pairs]
         groups = np.arange(len(judge)) if judge.episode is None else np.unique(judge.episode, return_inverse=True)[1]
         known = alone.judged(judge)
         nothing = np.zeros((len(judge), factors.n + factors.m, factors.n), np.bool_)
@@ -114,13 +100,13 @@ class Witness:
     @cached_property
     def strain(self) -> Floats:
         """How far factors are off, squared, in the column in which that is most; bounded, (T, n)."""
-        return np.stack([np.square(np.clip(z, -_CLIP, _CLIP)).max(axis=1) for z in self.residuals], axis=1)
+        return np.stack([np.square(np.clip(z, -CLIP, CLIP)).max(axis=1) for z in self.residuals], axis=1)
 
     @cached_property
     def values(self) -> tuple[Floats, ...]:
         """For each factor whether it was surprised, and its residuals, (T, 1 + W)."""
         both = zip(self.surprised.T, self.residuals, strict=True)
-        return tuple(np.concatenate([odd[:, None], np.clip(z, -_CLIP, _CLIP)], axis=1) for odd, z in both)
+        return tuple(np.concatenate([odd[:, None], np.clip(z, -CLIP, CLIP)], axis=1) for odd, z in both)
 
     def _limits(self) -> tuple[Floats, ...]:
         """Return what noise hardly ever exceeds, from its shape where no influence is known, (W,) each."""
@@ -205,7 +191,7 @@ class Witness:
             clean = [rows & ~moved[:, j] for (_, j), rows in zip(each.kind.pairs, free, strict=True)]
             all_free = np.concatenate([where[rows] for where, rows in zip(each.where, free, strict=True)])
             rows = totals(all_free, 1.0, len(each.regions))[:, 0]
-            findings.append(found(self._counted(each, clean), self._glued(each, moved), rows, *world, each.toward))
+            findings.append(found(self._counted(each, clean), self._glued(each, moved), rows, *world, each.before))
         return findings
 
     @cached_property
@@ -236,7 +222,7 @@ class Witness:
     @property
     def _loud_regions(self) -> list[Floats]:
         both = zip(self.testimonies, self._every, strict=True)
-        return [1.0 * Loudness.of(*counts, each.toward).loud for each, counts in both]
+        return [1.0 * Loudness.of(*counts, each.before).loud for each, counts in both]
 
     def _loud(self) -> Bools:
         return np.asarray(self.own(self._loud_regions) > 0)
@@ -284,7 +270,7 @@ def _rates(course: Course, learn: Transitions, odd: Bools, judge: Transitions) -
     given = course.given(learn)
     regions = Regions.grow(given, odd[:, None].astype(np.float64), fewest=_FEWEST_OWN, deepest=_DEEPEST_OWN)
     where = regions(given)
-    rows, events = (totals(where, each, len(regions))[:, 0] for each in (1.0, odd[:, None]))
+    rows, events = (totals(where, each, len(regions))[:, 0] for each in (1.0, 1.0 * odd[:, None]))
     rate = (events + odd.mean()) / (rows + 1.0)
     return rate[where], rate[regions(course.given(judge))]
 
@@ -293,34 +279,3 @@ def _judgeable(kind: Kind, alone: OwnCourses) -> Kind:
     """Return the pairs of a kind whose target moves, and not always because of the source."""
     pairs = tuple((i, j) for i, j in kind.pairs if not alone.still[j] and not alone.always[i, j])
     return replace(kind, pairs=pairs)
-
-
-def _testimony(
-    kind: Kind,
-    pairs: FactorPairs,
-    halves: tuple[Transitions, Transitions],
-    residuals: list[Floats],
-    rng: np.random.Generator,
-) -> Testimony:
-    """Grow a tree on one half, where real pairs differ from glued ones, and find its regions in the other."""
-    learn, judge = (beside(half.state, half.action) for half in halves)
-    targets = np.concatenate([_targets(residuals[j]) for _, j in kind.pairs])
-    real = np.concatenate(list(pairs.features(kind, learn, learn)))
-    glued = np.concatenate(list(pairs.features(kind, learn[rng.permutation(len(learn))], learn)))
-    regions = Regions.grow(
-        np.concatenate([real, glued]), np.concatenate([targets, -targets]), fewest=2 * _FEWEST, deepest=_DEEPEST
-    )
-    learnt = tuple(regions(each) for each in pairs.features(kind, learn, learn))
-    pushes = np.concatenate([np.clip(residuals[j], -_CLIP, _CLIP) for _, j in kind.pairs])
-    home = np.concatenate(learnt)
-    toward = totals(home, pushes, len(regions)) / np.maximum(totals(home, 1.0, len(regions)), 1.0)
-    where = tuple(regions(each) for each in pairs.features(kind, judge, judge))
-    others = [judge[rng.permutation(len(judge))] for _ in range(_GLUED)]
-    apart = [[regions(each) for each in pairs.features(kind, other, judge)] for other in others]
-    return Testimony(kind, regions, toward, learnt, where, tuple(np.stack(each) for each in zip(*apart, strict=True)))
-
-
-def _targets(residual: Floats) -> Array:
-    """Return what a tree looks at: whether there is a surprise, and which way."""
-    odd = np.abs(residual).max(axis=1, keepdims=True) > SURPRISING
-    return np.concatenate([2.0 * odd, np.clip(residual, -6.0, 6.0) / 6.0], axis=1)
