@@ -9,6 +9,7 @@ from counterpoint.worlds.pong_physics import LIMIT
 
 AIM = 0.9  # metres; the opponent's hidden aim lies within ± this
 NEAR = 0.1  # of a usual change: a row so close to the world's answer counts as near
+SAME = 1e-6  # what the world gives is as stored but for rounding
 OPPONENT = ((4, 6), (5, 7))  # columns of the opponent by axis: place and velocity
 OFFSETS = (-2.0, -0.04, -0.03, -0.02, -0.015, -0.01, -0.005, 0.0, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 2.0)  # metres
 
@@ -41,12 +42,13 @@ def within_reach(state: np.ndarray) -> np.ndarray:
     return bodies.reshape(state.shape)
 
 
-def judged(made: Transitions, world: Pong, usual: np.ndarray) -> dict[str, float]:
+def judged(made: Transitions, world: Pong, usual: np.ndarray) -> dict[str, float | None]:
     """Return figures of rows with their noise.
 
     ``confirmed`` is the share that the world gives bit for bit. ``distance`` is the median of the largest difference in
     any column, in usual changes of that column, ``near`` the share within a tenth of one. ``reward_right`` is the share
-    whose reward is the true one of its states.
+    whose reward is the true one of its states. ``touched`` is the share in which the agent's paddle touches the ball,
+    and ``touched_right`` how much of that the world gives, to 1e-6; None if there is nothing.
 
     Args:
         made: the rows, with noise.
@@ -57,9 +59,13 @@ def judged(made: Transitions, world: Pong, usual: np.ndarray) -> dict[str, float
     apart = np.abs(world.step(inside.state, inside.action, inside.noise).astype(np.float64) - made.next_state)
     distance = (apart / usual).max(axis=1)
     right = world.reward(made.state, made.action, made.next_state) == made.reward
+    agent, ball = (list(world.factors.state).index(name) for name in ("agent", "ball"))
+    touched = world.mask(inside.state, inside.action)[:, agent, ball]
     return {
         "confirmed": audit(inside, world.step, atol=0.0).confirmed,
         "distance": float(np.median(distance)),
         "near": float((distance <= NEAR).mean()),
         "reward_right": float(right.mean()),
+        "touched": float(touched.mean()),
+        "touched_right": float((apart[touched] < SAME).all(axis=1).mean()) if touched.any() else None,
     }

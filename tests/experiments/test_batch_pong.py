@@ -136,6 +136,19 @@ def test_the_world_confirms_what_the_exact_mask_makes_and_not_what_the_others_do
     assert known["confirmed"] == known["reward_right"] == 1 > told["3C-exact"]["reward_right"]
     assert told["3C-identity"]["confirmed"] < 0.7
     assert told["mbpo"]["confirmed"] < 0.01
+    assert told["3C-exact"]["touched_right"] in (None, 1)
+
+
+def test_touches_of_the_paddle_are_counted_and_judged_by_themselves():
+    real = data.real(SOURCE)
+    told = truth.judged(real, WORLD, usual(real))
+    assert 0 < told["touched"] < 0.1
+    assert told["touched_right"] == 1
+    agent, ball = (list(WORLD.factors.state).index(name) for name in ("agent", "ball"))
+    touched = WORLD.mask(real.state, real.action)[:, agent, ball]
+    after = np.where(touched[:, None], real.next_state + 0.01, real.next_state)
+    assert truth.judged(real.replace(next_state=after), WORLD, usual(real))["touched_right"] == 0
+    assert truth.judged(real[~touched], WORLD, usual(real))["touched_right"] is None
 
 
 def test_recorded_rows_are_made_once():
