@@ -8,11 +8,31 @@ from typing import Any
 import numpy as np
 
 from counterpoint import Transitions, learn
+from counterpoint.core.protocols import MaskFn
 from counterpoint.masks import Constant, Threshold, Union
 from experiments.goals.tasks import TASKS, Task
 
+STEP = 0.05  # metres that an action of 1 moves the gripper in one step of the environment
 MODELS = Path(__file__).parents[2] / "runs" / "goals"  # not kept under version control
 FIT_SEED = 2020
+
+
+def heuristic(task: Task) -> MaskFn:
+    """Return the paper's mask: what is within 10 cm of the gripper at the beginning of a step is not independent.
+
+    Where an action is held, that is asked for each of its steps, with the gripper where the action has moved it.
+    """
+    near = task.fetch.near(goal=False)
+
+    def mask(state: np.ndarray, action: np.ndarray) -> np.ndarray:
+        found = near(state, action)
+        for step in range(1, task.held):
+            moved = state.copy()
+            moved[:, :3] += step * STEP * action[:, :3]
+            found = found | near(moved, action)
+        return found
+
+    return mask
 
 
 def play(task: Task, size: int, rng: np.random.Generator) -> Transitions:

@@ -88,7 +88,7 @@ def buffer(config: Config) -> dict[str, Any]:
     factors = observation_factors(task)
     mask: Any = {
         "her": lambda: Constant.full(factors),
-        "heuristic": lambda: task.fetch.near(goal=False),
+        "heuristic": lambda: masks.heuristic(task),
         "contacts": lambda: Contacts(task),
         "learned": lambda: masks.learned(config.task, config.mask_rows, config.mask_epochs),
     }[config.arm]()
@@ -107,7 +107,7 @@ def buffer(config: Config) -> dict[str, Any]:
 
 
 class Measure(BaseCallback):
-    """Evaluate now and then and write a row about it, and about the counterfactual rows."""
+    """Evaluate now and then and write a row about it, and about the counterfactual rows; steps are the environment's."""
 
     def __init__(self, config: Config, write: rows.Write) -> None:
         super().__init__()
@@ -117,7 +117,7 @@ class Measure(BaseCallback):
 
     def _on_step(self) -> bool:
         if self.num_timesteps % self.config.evaluate_every == 0:
-            self._row(self.num_timesteps)
+            self._row(self.num_timesteps * self.task.held)
         return True
 
     def _row(self, step: int) -> None:

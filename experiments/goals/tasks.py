@@ -5,9 +5,24 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.wrappers import TimeLimit
 
 from counterpoint.worlds.fetch import PUSH, SLIDE2, SLIDE2_TEST_THRESHOLD, FetchTask
 from counterpoint.worlds.fetch.tasks import GRIPPER, NEAR, OBJECT, sparse_reward
+
+
+class Held(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """An environment in which every action is held for some steps: one decision. Its reward is that of the last step."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any], steps: int) -> None:
+        super().__init__(env)
+        self.steps = steps
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Take a decision."""
+        for _ in range(self.steps - 1):
+            self.env.step(action)
+        return self.env.step(action)
 
 
 @dataclass(frozen=True)
@@ -16,13 +31,15 @@ class Task:
 
     identifier: str
     fetch: FetchTask
-    length: int  # steps of an episode
+    length: int  # decisions in an episode
     thresholds: tuple[float, ...]  # metres within which evaluation counts a success; training uses the first
+    held: int = 1  # environment steps that each decision lasts
 
     def make(self) -> gymnasium.Env[Any, Any]:
         """Return a new environment."""
         given: dict[str, Any] = {} if self.fetch is PUSH else {"distance_threshold": self.thresholds[0]}
-        return gymnasium.make(self.identifier, disable_env_checker=True, **given)
+        env = gymnasium.make(self.identifier, max_episode_steps=-1, disable_env_checker=True, **given)
+        return TimeLimit(Held(env, self.held), self.length)
 
     @property
     def objects(self) -> tuple[tuple[int, ...], ...]:
@@ -49,10 +66,13 @@ class Task:
 
 
 _PUSH, _SLIDE2 = "counterpoint/FetchPushDisentangled-v0", "counterpoint/Slide2-v0"
+_STRICT, _WIDE = (SLIDE2.threshold, SLIDE2_TEST_THRESHOLD), (0.15, SLIDE2_TEST_THRESHOLD)
 TASKS = {
     "push": Task(_PUSH, PUSH, 50, (PUSH.threshold,)),
-    "slide2": Task(_SLIDE2, SLIDE2, 75, (SLIDE2.threshold, SLIDE2_TEST_THRESHOLD)),
-    "slide2-wide": Task(_SLIDE2, SLIDE2, 75, (0.15, SLIDE2_TEST_THRESHOLD)),
+    "push-held": Task(_PUSH, PUSH, 17, (PUSH.threshold,), held=3),
+    "slide2": Task(_SLIDE2, SLIDE2, 75, _STRICT),
+    "slide2-held": Task(_SLIDE2, SLIDE2, 25, _STRICT, held=3),
+    "slide2-wide": Task(_SLIDE2, SLIDE2, 25, _WIDE, held=3),
 }
 
 

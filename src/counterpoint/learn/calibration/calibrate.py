@@ -38,6 +38,8 @@ _SURE = 2.0  # standard errors of an interval
 _LOW, _HIGH = 0.5, 2.0  # times what was found
 _EVEN = 0.03  # what may be found where nothing is missed
 _UNSEEN = 0.005  # what may be missed where nothing is found
+_USUAL_SIGHT = 0.7  # what the witness sees of all influences, where nothing tells
+_FAIR_SIGHT = 0.6  # the least that the estimate believes it to see; the interval allows for less
 _LEAST_SIGHT = 0.1  # of the influences that a mask sees, those that the witness sees too, at the least
 _DEAF = 0.12  # of the influences that the witness does not hear, those that the mask may miss
 _BLIND = 0.3  # influences for each surprise that is unusual and that nobody explains
@@ -215,7 +217,8 @@ def _wrong(heard: Hearing) -> Estimate:
     seen = (_HIGH * found + error + _UNSEEN) / max(heard.sight, _LEAST_SIGHT) + blind + _DEAF * heard.deaf
     risks = (heard.rejected, 1.0), (heard.lawless, _LAWLESS), (heard.unknown, _THIN)
     high = seen + float(np.max([risk * rows for rows, risk in risks], axis=0).mean())
-    return Estimate(found, low, min(1.0, high))
+    likely = 1.0 - (1.0 - found) ** (1.0 / max(heard.sight or _USUAL_SIGHT, _FAIR_SIGHT))  # with what it does not see
+    return Estimate(likely, low, min(1.0, max(high, likely)))
 
 
 def _share(rows: Array) -> Estimate:

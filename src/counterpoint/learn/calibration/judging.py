@@ -142,12 +142,13 @@ class Trial:
         edges = self.asked.edges(self.answer, tau)
         odd, usual = self._unexplained(swaps, edges)
         sight, deaf = self._tried(edges)
+        right, doubt = self._together(swaps, edges)
         return Hearing(
-            wrong=1.0 - (1.0 - self._wrong(swaps, findings, where, cross)) * self._together(swaps, edges),
+            wrong=1.0 - (1.0 - self._wrong(swaps, findings, where, cross)) * right,
             unknown=gaps.any(axis=(1, 2)),
             rejected=rejected,
             lawless=self._lawless(swaps, edges),
-            error=self._error(findings, swaps, where, cross),
+            error=float(np.hypot(self._error(findings, swaps, where, cross), doubt)),
             unexplained=odd,
             usual=usual,
             sight=sight,
@@ -162,25 +163,28 @@ class Trial:
         right = np.where(cross, (1.0 - self._shown(swaps, findings)) * (1.0 - hidden), 1.0).prod(axis=(1, 2))
         return np.where((cross & witness.alone.always).any(axis=(1, 2)), 1.0, 1.0 - right)
 
-    def _together(self, swaps: Swaps, edges: Bools) -> Floats:
-        """Return the chance that no influence of two sources together shows and should not, or should and does not.
+    def _together(self, swaps: Swaps, edges: Bools) -> tuple[Floats, float]:
+        """Return the chance that no influence of two sources together shows and should not, or should and does not, (R,).
 
-        It is counted where the mask has no edge to the target, (R,).
+        It is counted where the mask has no edge to the target; the standard error of the mean comes second.
         """
         witness, rows = self.witness, beside(swaps.proposal.state, swaps.proposal.action)
-        free = witness.known & ~witness.loud.any(axis=1) & ~witness.moved(edges).any(axis=1)  # (T, n)
-        right = np.ones(len(swaps))
+        calm = witness.known & ~witness.loud.any(axis=1)  # (T, n)
+        free = calm & ~witness.moved(edges).any(axis=1)
+        right, squared = np.ones(len(swaps)), 0.0
         for each in witness.together:
             odd, counted = witness.surprised[:, each.target], free[:, each.target]
-            usual = witness.expected[:, each.target]
-            chance, origin = each.chance(odd, usual, counted), swaps.origin[:, each.target]
-            if not chance.any():
+            chance, error = each.missed(odd, witness.expected[:, each.target], counted, calm[:, each.target])
+            if not (chance.any() or error.any()):
                 continue
-            asked = witness.pairs.features(each.kind, rows, rows)
+            asked, weight = witness.pairs.features(each.kind, rows, rows), np.zeros(len(chance))
+            origin = swaps.origin[:, each.target]
             for where, features, cross in zip(each.where, asked, each.crossing(swaps.nodes), strict=True):
-                shown = ((chance[where] > 0) & odd & counted)[origin]
-                right *= np.where(cross, (1.0 - chance[each.regions(features)]) * ~shown, 1.0)
-        return right
+                there, shown = each.regions(features), ((chance[where] > 0) & odd & counted)[origin]
+                right *= np.where(cross, (1.0 - chance[there]) * ~shown, 1.0)
+                weight += np.bincount(there, cross, len(chance)) + np.bincount(where[origin], cross, len(chance))
+            squared += float((np.square(weight / max(1, len(swaps))) * error).sum())
+        return right, float(np.sqrt(squared))
 
     def _shown(self, swaps: Swaps, findings: list[Finding]) -> Floats:
         """Return the chance that a source across the cut moved a target in the row it comes from, (R, N, n).

@@ -38,13 +38,26 @@ class Situations:
             usual: (T,) how often its own state makes it so.
             rows: (T,) those that are counted.
         """
-        size = len(self.regions)
-        where = np.concatenate([each[rows] for each in self.where])
-        values = np.stack([np.ones(len(odd)), odd, usual], axis=1)[rows]
-        count, events, expected = totals(where, np.tile(values, (len(self.where), 1)), size).T
+        return self.missed(odd, usual, rows, rows)[0]
+
+    def missed(self, odd: Bools, usual: Floats, rows: Bools, every: Bools) -> tuple[Floats, Floats]:
+        """Return the same of some rows alone, those that a mask knows nothing of, and its squared error, (K,) each.
+
+        Whether it may be noise is told by all rows: what happens there is known, and only how often is asked.
+        """
+        events, expected, _ = self._counted(odd, usual, every)
         surely = events - expected > _LOUD * np.sqrt(np.maximum(expected, 0.2))
         found = self.loud & surely & (events >= _FEWEST_EVENTS)
-        return np.where(found, np.clip((events - expected) / np.maximum(count, 1.0), 0.0, 1.0), 0.0)
+        events, expected, count = self._counted(odd, usual, rows)
+        chance = np.clip((events - expected) / np.maximum(count, 1.0), 0.0, 1.0)
+        error = np.maximum(events, expected) / np.maximum(count, 1.0) ** 2
+        return np.where(found, chance, 0.0), np.where(found, error, 0.0)
+
+    def _counted(self, odd: Bools, usual: Floats, rows: Bools) -> Floats:
+        """Return how many surprises there are, how many are usual, and how many rows, (3, K)."""
+        where = np.concatenate([each[rows] for each in self.where])
+        values = np.stack([odd, usual, np.ones(len(odd))], axis=1)[rows]
+        return totals(where, np.tile(values, (len(self.where), 1)), len(self.regions)).T
 
     def crossing(self, nodes: NodeSet) -> Iterator[Bools]:
         """Yield for each pair which proposals (R, N) take it and the target apart, (R,)."""
