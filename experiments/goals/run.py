@@ -31,7 +31,7 @@ class Config:
     task: str = "push"
     arm: str = "her"
     seed: int = 0
-    steps: int = 1_000_000
+    steps: int = 1_000_000  # decisions, as all numbers of steps here; rows count steps of the environment
     recipe: Recipe = field(default_factory=Recipe)
     future_until: int = 25_000  # steps until which all new goals of real rows are achieved later in their episode
     every: int = 250  # steps between rounds of making counterfactuals
@@ -58,12 +58,19 @@ _TINY = Config(
     audit_rows=20, mask_rows=600, mask_epochs=1,
     recipe=Recipe(width=16, batch_size=32, buffer_size=1000, warm_up=150, random_until=200),
 )  # fmt: skip
-_SMALL = Recipe(width=256, batch_size=512, buffer_size=200_000)
+_SMALL = Recipe(
+    width=128, batch_size=512, buffer_size=200_000, gamma=0.95, action_penalty=0.1, noise=0.2, target_every=1,
+    update_every=1, warm_up=1_000, random_until=3_000, relative=True,
+)  # fmt: skip
+_LAPTOP = Config(
+    steps=24_000, recipe=_SMALL, future_until=0, every=100, contact_pairs=100, max_fraction=0.5, capacity=150_000,
+    evaluate_every=1_600, mask_rows=20_000,
+)  # fmt: skip
 # Tasks, arms, seeds, settings. Those of "laptop" are frozen after pilot runs; see the page of results.
 PRESETS: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...], Config]] = {
-    "smoke": (("push",), ARMS, (0,), _TINY),
-    "laptop": (("push",), ARMS, (0, 1, 2, 3), Config(steps=150_000, capacity=450_000, recipe=_SMALL)),
-    "laptop-slide2": (("slide2-wide",), ARMS, (0, 1), Config(steps=500_000, capacity=450_000, recipe=_SMALL)),
+    "smoke": (("push-held",), ARMS, (0,), _TINY),
+    "laptop": (("push-held",), ARMS, (0, 1, 2, 3), _LAPTOP),
+    "laptop-slide2": (("slide2-easy", "slide2-held"), ("her", "heuristic"), (0, 1), replace(_LAPTOP, steps=60_000)),
     "paper": (("push", "slide2"), ARMS, (0, 1, 2, 3, 4), Config()),
 }
 PAPER_SLIDE2_STEPS = 10_000_000
@@ -107,7 +114,7 @@ def buffer(config: Config) -> dict[str, Any]:
 
 
 class Measure(BaseCallback):
-    """Evaluate now and then and write a row about it, and about the counterfactual rows; steps are the environment's."""
+    """Evaluate now and then and write a row about it, and about counterfactual rows; steps are the environment's."""
 
     def __init__(self, config: Config, write: rows.Write) -> None:
         super().__init__()

@@ -12,7 +12,7 @@ from counterpoint.worlds.fetch.tasks import GRIPPER, NEAR, OBJECT, sparse_reward
 
 
 class Held(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """An environment in which every action is held for some steps: one decision. Its reward is that of the last step."""
+    """An environment in which every action is held for some steps: one decision, rewarded as its last step is."""
 
     def __init__(self, env: gymnasium.Env[Any, Any], steps: int) -> None:
         super().__init__(env)
@@ -34,10 +34,12 @@ class Task:
     length: int  # decisions in an episode
     thresholds: tuple[float, ...]  # metres within which evaluation counts a success; training uses the first
     held: int = 1  # environment steps that each decision lasts
+    friction: float | None = None  # of pucks and table, if not the paper's
 
     def make(self) -> gymnasium.Env[Any, Any]:
         """Return a new environment."""
         given: dict[str, Any] = {} if self.fetch is PUSH else {"distance_threshold": self.thresholds[0]}
+        given |= {} if self.friction is None else {"friction": self.friction}
         env = gymnasium.make(self.identifier, max_episode_steps=-1, disable_env_checker=True, **given)
         return TimeLimit(Held(env, self.held), self.length)
 
@@ -72,7 +74,7 @@ TASKS = {
     "push-held": Task(_PUSH, PUSH, 17, (PUSH.threshold,), held=3),
     "slide2": Task(_SLIDE2, SLIDE2, 75, _STRICT),
     "slide2-held": Task(_SLIDE2, SLIDE2, 25, _STRICT, held=3),
-    "slide2-wide": Task(_SLIDE2, SLIDE2, 25, _WIDE, held=3),
+    "slide2-easy": Task(_SLIDE2, SLIDE2, 25, _WIDE, held=3, friction=0.5),
 }
 
 

@@ -80,7 +80,7 @@ def work(config: Config, write: rows.Write) -> None:
     world, fitted, rng = WORLDS[config.world], estimator(config), np.random.default_rng(config.seed)
     found = calibrate(fitted, record(config, 0, config.rows), world.factors, rng=rng, progress=False)
     fresh = record(config, 1, config.rows)
-    for step, (tau, wrong, accepted) in enumerate(found.curve):
+    for step, (tau, wrong, accepted, _) in enumerate(found.curve):
         quality = swap_quality(
             Threshold(fitted, tau), world.mask, fresh, world.factors, step=world.step, rng=rng, pairs=config.pairs
         )

@@ -11,9 +11,12 @@ pytest.importorskip("rich")
 
 import torch
 
+from counterpoint import Augmenter, Transitions
+from counterpoint.goals import no_reward
 from experiments import pages, rows
 from experiments.goals import masks, report, run
 from experiments.goals.agent import Normed
+from experiments.goals.simulated import HIDDEN, Judge, Telling, observation_factors
 from experiments.goals.tasks import TASKS
 
 TINY = run.PRESETS["smoke"][3]
@@ -35,7 +38,7 @@ def test_the_smoke_preset_runs(arm, tmp_path):
     with rows.recording(tmp_path / f"{config.name}.jsonl", config) as write:
         run.work(config, write)
     measured = rows.read(tmp_path / f"{config.name}.jsonl")[1]
-    assert [row["step"] for row in measured] == [200, 400]
+    assert [row["step"] for row in measured] == [200 * TASKS[config.task].held, 400 * TASKS[config.task].held]
     assert all(0 <= row["success"] <= 1 and -50 <= row["return"] <= 0 for row in measured)
     assert (measured[-1]["share"] > 0) == (arm != "her")
     assert measured[-1]["share"] <= 0.75
@@ -51,6 +54,54 @@ def test_the_learned_mask_runs(tmp_path, monkeypatch):
     data = masks.play(TASKS["push"], 60, np.random.default_rng(0))
     assert mask(data.state, data.action).shape == (60, 3, 2)
     assert [path.suffix for path in tmp_path.glob("*.safetensors")] == [".safetensors"]
+
+
+def recorded(task, rng, episodes=4):
+    """Rows of half random, half aimed play, without goals, with what the simulator hides."""
+    env, found = Telling(task.make(), islands=True), []
+    for _ in range(episodes):
+        seen, over = env.reset(seed=int(rng.integers(2**31)))[0]["observation"], False
+        while not over:
+            action = rng.uniform(-1, 1, 4)
+            action[:3] = np.clip(5 * (seen[10:13] - seen[:3]) + action[:3], -1, 1)
+            shown, reward, _, over, info = env.step(action.astype(np.float32))
+            after = shown["observation"]
+            found.append((seen, action.astype(np.float32), reward, after, info[HIDDEN]))
+            seen = after
+    state, action, reward, after, noise = (np.array(column) for column in zip(*found, strict=True))
+    return Transitions(state, action, reward, after, np.zeros(len(state), bool), noise=noise)
+
+
+@pytest.mark.parametrize("name", ["push-held", "slide2-easy"])
+def test_held_actions_are_one_step_of_recorder_simulator_and_masks(name, rng):
+    task = TASKS[name]
+    data = recorded(task, rng)
+    assert len(data) == 4 * task.length
+    assert np.abs(data.next_state[:, :3] - data.state[:, :3]).max() > 0.08  # no single step moves so far
+    assert Judge(task).confirmed(data, atol=1e-9) == 1.0
+    factors = observation_factors(task)
+    touched = np.abs(data.next_state[:, 10:13] - data.state[:, 10:13]).max(axis=1) > 0.01
+    found = masks.heuristic(task)(data.state, data.action)
+    assert touched.any()
+    assert found[touched, 0, 1].mean() > 0.8  # for the rest the block slides on, or is lifted by the first contact
+    assert (found >= task.fetch.near(goal=False)(data.state, data.action)).all()
+    made = Augmenter(factors, masks.heuristic(task), no_reward, pairs=100)(data, rng=rng).transitions
+    assert len(made) > 20
+    assert Judge(task).confirmed(made) > 0.9
+
+
+def test_a_held_action_gives_what_its_last_step_gives():
+    held, plain = TASKS["push-held"].make(), TASKS["push"].make()
+    action = np.array([1, -1, -0.5, 0], np.float32)
+    for env in (held, plain):
+        env.reset(seed=5)
+    for _ in range(3):
+        expected = plain.step(action)
+    shown, reward, terminated, truncated, _ = held.step(action)
+    np.testing.assert_array_equal(shown["observation"], expected[0]["observation"])
+    assert (reward, terminated, truncated) == expected[1:4]
+    assert all(not held.step(action)[3] for _ in range(15))
+    assert held.step(action)[3]
 
 
 def test_play_touches_the_object():

@@ -50,8 +50,9 @@ def test_no_threshold_that_is_really_bad_is_called_fine(found):
 def test_the_threshold_keeps_half_the_target_and_no_other_that_does_yields_more(found):
     assert found.wrong.low <= found.wrong.value <= min(found.target / 2, found.wrong.high)
     assert found.verdict.startswith(("about ", "cannot tell: about "))
-    assert (found.tau, found.wrong.value, found.accepted) in found.curve
-    assert all(accepted <= found.accepted for _, wrong, accepted in found.curve if wrong <= found.target / 2)
+    assert (found.tau, found.wrong.value, found.accepted, found.wrong.high) in found.curve
+    good = [point for point in found.curve if point.wrong <= found.target / 2 and point.high <= found.wrong.high]
+    assert all(point.accepted <= found.accepted for point in good)
     assert [point[0] for point in found.curve] == sorted(point[0] for point in found.curve)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from counterpoint import Factorization
-from counterpoint.learn.calibration.thresholds import best, by_kind
+from counterpoint.learn.calibration.thresholds import Point, best, by_kind
 from counterpoint.masks import Threshold
 from counterpoint.masks.pairs import FactorPairs, kinds_of_tau, tau_of_kinds
 
@@ -57,10 +57,25 @@ def test_thresholds_have_names(rng):
 
 
 def test_the_best_point_keeps_the_target_or_comes_nearest():
-    points = [(0.1, 0.001, 0.2), (0.2, 0.004, 0.5), (0.3, 0.02, 0.8), (0.4, float("nan"), 0.0)]
-    assert best(points, 0.005, 0.01) == 1
-    assert best(points[2:], 0.005, 0.01) == 0
-    assert best(points[3:], 0.005, 0.01) == 0
+    points = [
+        Point(0.1, 0.001, 0.2, 0.01),
+        Point(0.2, 0.004, 0.5, 0.03),
+        Point(0.3, 0.02, 0.8, 0.1),
+        Point(0.4, float("nan"), 0.0, float("nan")),
+    ]
+    assert best(points, 0.005, 0.01, 0.04) == 1
+    assert best(points[2:], 0.005, 0.01, 0.04) == 0
+    assert best(points[3:], 0.005, 0.01, 0.04) == 0
+
+
+def test_a_point_where_nothing_is_found_because_little_can_be_is_not_the_best():
+    sure, unsure, little = Point(0.1, 0.002, 0.4, 0.03), Point(0.2, 0.0, 0.9, 1.0), Point(0.05, 0.0, 0.2, 0.01)
+    assert best([sure, unsure], 0.005, 0.01, 0.04) == 0
+    assert best([little, sure], 0.005, 0.01, 0.04) == 1  # below the bar the yield decides
+    assert best([little, sure], 0.005, 0.01, 0.02) == 0
+    assert best([unsure], 0.005, 0.01, 0.04) == 0
+    nearly = unsure._replace(high=0.04)
+    assert best([sure, nearly], 0.005, 0.01, 0.01) == 1
 
 
 @pytest.mark.parametrize(("tau", "message"), [(np.zeros(3), "one for each edge"), (np.full((4, 3), np.nan), "finite")])

@@ -18,7 +18,7 @@ from counterpoint.core.require import require_generator
 from counterpoint.core.transitions import Transitions
 from counterpoint.learn.calibration.judging import Asked, Hearing, Trial
 from counterpoint.learn.calibration.thresholds import BISECTIONS, DENSITIES, Point, Tau, best, by_kind, search
-from counterpoint.learn.calibration.verdict import LEAST_YIELD, Calibration, gaps_in_words, weigh
+from counterpoint.learn.calibration.verdict import LEAST_YIELD, TIMES, Calibration, gaps_in_words, weigh
 from counterpoint.learn.calibration.witness import Witness
 from counterpoint.learn.estimators.estimator import Estimator
 from counterpoint.learn.training.fitting import split
@@ -119,21 +119,21 @@ def judge(
             return _point(trial, tau)
 
         curve = search(trial, _AIM * target, attempt)
-        chosen = curve[best(curve, _AIM * target, LEAST_YIELD)]
-        taus = _of_kinds(trial, chosen, _AIM * target)
-    found = _judged(trial, chosen[0], target, curve)
+        chosen = curve[best(curve, _AIM * target, LEAST_YIELD, TIMES * target)]
+        taus = _of_kinds(trial, chosen, _AIM * target, TIMES * target)
+    found = _judged(trial, chosen.tau, target, curve)
     return found if taus is None else replace(found, by_kind=_judged(trial, taus, target, ()))
 
 
-def _of_kinds(trial: Trial, chosen: Point, aim: float) -> Floats | None:
+def _of_kinds(trial: Trial, chosen: Point, aim: float, bar: float) -> Floats | None:
     """Return a threshold for each kind of edge, if these yield clearly more than one for all, or alone keep the aim."""
-    kept, most = chosen[1] <= aim, chosen[2]
-    found = None
-    for taus in by_kind(trial):
-        _, wrong, accepted = _point(trial, taus)
-        if wrong <= aim and accepted >= LEAST_YIELD and (accepted > _MORE * most or not kept):
-            found, most, kept = taus, accepted, True
-    return found
+    kept, least = chosen.wrong <= aim, _MORE * chosen.accepted
+    many = [(taus, _point(trial, taus)) for taus in by_kind(trial)]
+    points = [point for _, point in many if point.wrong <= aim and point.accepted >= (least if kept else LEAST_YIELD)]
+    if not points:
+        return None
+    found = points[best(points, aim, LEAST_YIELD, max(bar, chosen.high) if kept else bar)]
+    return next(taus for taus, point in many if point is found)
 
 
 def _prepare(asked: Asked, witness: Witness, support: Supported, rng: np.random.Generator) -> Trial:
@@ -153,8 +153,8 @@ def _prepare(asked: Asked, witness: Witness, support: Supported, rng: np.random.
 def _point(trial: Trial, tau: Tau) -> Point:
     """Return what is found at a threshold; NaN for the wrong share where nothing is accepted."""
     swaps = trial.swaps(tau)
-    wrong = _wrong(trial.hear(swaps, tau)).value if len(swaps) else float("nan")
-    return float(np.mean(tau)), wrong, len(swaps) / trial.pairs
+    wrong = _wrong(trial.hear(swaps, tau)) if len(swaps) else _NOTHING
+    return Point(float(np.mean(tau)), wrong.value, len(swaps) / trial.pairs, wrong.high)
 
 
 def _judged(trial: Trial, tau: Tau, target: float, curve: tuple[Point, ...]) -> Calibration:

@@ -164,7 +164,7 @@ class Trial:
         return np.where((cross & witness.alone.always).any(axis=(1, 2)), 1.0, 1.0 - right)
 
     def _together(self, swaps: Swaps, edges: Bools) -> tuple[Floats, float]:
-        """Return the chance that no influence of two sources together shows and should not, or should and does not, (R,).
+        """Return the chance that nothing that two sources do together makes a proposal wrong, (R,).
 
         It is counted where the mask has no edge to the target; the standard error of the mean comes second.
         """

@@ -1,7 +1,7 @@
 """Which threshold: one for all edges, or one for each kind of edge where that yields more."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -9,12 +9,21 @@ from counterpoint.core.arrays import Array, Floats
 from counterpoint.learn.calibration.judging import Trial
 
 Tau: TypeAlias = float | Floats  # one for all edges, or one for each, (N, n), the same for edges of one kind
-Point: TypeAlias = tuple[float, float, float]  # tau, share of wrong counterfactuals, accepted per pair
 
 DENSITIES = (0.6, 0.45, 0.32, 0.22, 0.16, 0.11, 0.08, 0.05, 0.03, 0.01)  # shares of edges in the masks tried first
 BISECTIONS = 6
 _LEVELS = (0.5, 0.3, 0.2, 0.14, 0.1, 0.07, 0.05, 0.035, 0.025, 0.017, 0.012, 0.008, 0.005, 0.002)
 _FEWEST = 10  # influences of a kind that were seen, from which on it gets a threshold of its own
+_NEARLY = 1.5  # times the lowest upper end: hardly less sure
+
+
+class Point(NamedTuple):
+    """What is found at a threshold; shares are NaN where nothing is accepted."""
+
+    tau: float
+    wrong: float  # share of wrong counterfactuals
+    accepted: float  # counterfactuals per pair
+    high: float  # upper end of the interval around the wrong share
 
 
 def search(trial: Trial, target: float, attempt: Callable[[Tau], Point]) -> tuple[Point, ...]:
@@ -27,7 +36,7 @@ def search(trial: Trial, target: float, attempt: Callable[[Tau], Point]) -> tupl
     dense = np.quantile(trial.answer[:, ~steady], 1.0 - np.array(DENSITIES))
     tried = {k: attempt(float(cuts[k])) for k in sorted({int(np.abs(cuts - tau).argmin()) for tau in dense})}
     for _ in range(BISECTIONS):
-        above = min((k for k in tried if tried[k][1] > target), default=len(cuts))
+        above = min((k for k in tried if tried[k].wrong > target), default=len(cuts))
         below = max((k for k in tried if k < above), default=-1)
         if above - below < 2:
             break
@@ -60,13 +69,24 @@ def by_kind(trial: Trial) -> list[Floats]:
     return list(taus)
 
 
-def best(points: Sequence[Point], target: float, least: float) -> int:
-    """Return which point has the largest yield among those that keep the target, or else the fewest wrong."""
-    useful = [k for k, point in enumerate(points) if point[2] >= least]
-    good = [k for k in useful if points[k][1] <= target]
+def best(points: Sequence[Point], target: float, least: float, bar: float) -> int:
+    """Return which point has the largest yield among those that keep the target, or else the fewest wrong.
+
+    Where few rows tell, nothing may be found although much is wrong, so the upper end has a say: it should be below
+    the bar, or else hardly above the lowest there is.
+
+    Args:
+        points: at least one.
+        target: largest share of wrong ones.
+        least: smallest yield.
+        bar: where the upper end should be.
+    """
+    useful = [k for k, point in enumerate(points) if point.accepted >= least]
+    good = [k for k in useful if points[k].wrong <= target]
     if good:
-        return max(good, key=lambda k: points[k][2])
-    return min(useful or range(len(points)), key=lambda k: (np.isnan(points[k][1]), points[k][1]))
+        limit = max(bar, _NEARLY * min(points[k].high for k in good))
+        return max((k for k in good if points[k].high <= limit), key=lambda k: points[k].accepted)
+    return min(useful or range(len(points)), key=lambda k: (np.isnan(points[k].wrong), points[k].wrong))
 
 
 def _cuts(scores: Array) -> Array:

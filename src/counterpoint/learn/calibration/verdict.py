@@ -12,7 +12,7 @@ from counterpoint.metrics import Estimate
 
 LEAST_YIELD = 0.01  # accepted per pair, below which augmenting is not worth it
 MOST_UNKNOWN = 0.1  # share of the counterfactuals that may be unknown
-_TIMES = 4.0  # the upper end of the interval may be so many times the target
+TIMES = 4.0  # the upper end of the interval may be so many times the target
 _MOST_WORDS = 3  # pairs that are named
 _MOST_BOUNDS = 3  # bounds of a region that are named
 
@@ -88,7 +88,7 @@ def weigh(
             f"cannot tell: too few interactions. {unknown.value:.0%} of the counterfactuals put factors into a "
             f"situation that no recording has.{more} Or reject them: masks.Supported."
         )
-    if wrong.value > target or wrong.high > _TIMES * target:
+    if wrong.value > target or wrong.high > TIMES * target:
         return False, f"cannot tell: {about}, which is not sure to be below the target of {target:.1%}.{more}"
     return True, f"{about}; yield {accepted:.0%}; fine"
 

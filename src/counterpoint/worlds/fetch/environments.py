@@ -11,7 +11,15 @@ from gymnasium_robotics.utils import rotations
 
 from counterpoint.core.arrays import Array, Floats
 from counterpoint.worlds.fetch.pictures import Pictures
-from counterpoint.worlds.fetch.slide_scene import CENTRE, HEIGHT, PUCK_HALF_HEIGHT, PUCK_SITE, ROBOT, slide_scene
+from counterpoint.worlds.fetch.slide_scene import (
+    CENTRE,
+    HEIGHT,
+    PUCK_HALF_HEIGHT,
+    PUCK_SITE,
+    ROBOT,
+    SLIPPERY,
+    slide_scene,
+)
 from counterpoint.worlds.fetch.tasks import PUSH, SLIDE2, FetchTask, sparse_reward
 
 RESTING = HEIGHT + PUCK_HALF_HEIGHT + PUCK_SITE  # height of a puck's observed point while it lies on the table
@@ -55,14 +63,20 @@ class Slide2(MujocoFetchEnv, EzPickle):  # type: ignore[misc]
 
     Args:
         distance_threshold: metres within which both pucks must lie: 0.05 to train, and 0.075 to test as in the paper.
+        friction: of pucks and table, 0.03 in the paper; where it is larger, a puck stays where it was pushed.
         **settings: of ``MujocoRobotEnv``, such as ``render_mode``.
     """
 
     task: FetchTask = SLIDE2
 
-    def __init__(self, *, distance_threshold: float = SLIDE2.threshold, **settings: Any) -> None:
+    def __init__(
+        self, *, distance_threshold: float = SLIDE2.threshold, friction: float = SLIPPERY, **settings: Any
+    ) -> None:
         if not distance_threshold > 0:
             raise ValueError(f"distance_threshold: expected a positive distance in metres, got {distance_threshold!r}.")
+        if not 0 <= friction < np.inf:
+            raise ValueError(f"friction: expected a coefficient that is not negative, got {friction!r}.")
+        self.friction = friction
         super().__init__(
             model_path=str(ROBOT),
             has_object=True,
@@ -78,7 +92,7 @@ class Slide2(MujocoFetchEnv, EzPickle):  # type: ignore[misc]
             reward_type="sparse",
             **settings,
         )
-        EzPickle.__init__(self, distance_threshold=distance_threshold, **settings)
+        EzPickle.__init__(self, distance_threshold=distance_threshold, friction=friction, **settings)
         self.pictures = Pictures(self)
 
     def compute_reward(self, achieved_goal: Floats, desired_goal: Floats, info: Any) -> Any:  # noqa: ARG002
@@ -90,7 +104,7 @@ class Slide2(MujocoFetchEnv, EzPickle):  # type: ignore[misc]
         return self.pictures.render(super().render)
 
     def _initialize_simulation(self) -> None:
-        self.model = slide_scene()
+        self.model = slide_scene(self.friction)
         self.data = mujoco.MjData(self.model)
         self._model_names = self._utils.MujocoModelNames(self.model)
         self.model.vis.global_.offwidth, self.model.vis.global_.offheight = self.width, self.height

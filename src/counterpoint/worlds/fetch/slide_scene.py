@@ -13,7 +13,8 @@ import mujoco
 
 ROBOT = Path(gymnasium_robotics.__file__).parent / "envs" / "assets" / "fetch" / "slide.xml"
 CENTRE, HEIGHT, HALF = (1.0, 0.75), 0.4, 0.35  # of the table top, metres
-SLIPPERY = [0.03, 0.0025, 0.0001]
+SLIPPERY = 0.03  # friction of pucks and table
+SPIN_AND_ROLL = [0.0025, 0.0001]  # the other two coefficients of friction
 RAILS = {  # centre and half sizes
     "rail0": ([0.66, 0.75, 0.45], [0.01, 0.35, 0.05]),
     "rail1": ([1.34, 0.75, 0.45], [0.01, 0.35, 0.05]),
@@ -28,27 +29,27 @@ FORWARD = 0.05  # the torso stands this much further forward than in the stock r
 BEHIND_TABLE = ("base_link", "torso_lift_link", "torso_fixed_link", "estop_link", "laser_link")
 
 
-def slide_scene() -> Any:
+def slide_scene(friction: float = SLIPPERY) -> Any:
     """Return the compiled model of Slide2 (a ``mujoco.MjModel``)."""
     spec = mujoco.MjSpec.from_file(str(ROBOT))
     for link in ("robot0:torso_lift_link", "robot0:torso_fixed_link"):
         spec.body(link).pos[0] += FORWARD
-    _table(spec)
+    _table(spec, friction)
     spec.delete(spec.body("object0"))
     spec.delete(spec.site("target0"))
     for index, colour in enumerate(COLOURS):
-        _puck(spec, index, colour)
+        _puck(spec, index, colour, friction)
     model = spec.compile()
     model.dof_damping[-6 * len(COLOURS) :] = PUCK_DAMPING  # set here: its form in a spec varies between versions
     return model
 
 
-def _table(spec: Any) -> None:
+def _table(spec: Any, friction: float) -> None:
     """Replace the long table by a square one with rails."""
     table = spec.body("table0")
     table.pos = [*CENTRE, HEIGHT]
     (top,) = table.geoms
-    top.type, top.size, top.friction = mujoco.mjtGeom.mjGEOM_PLANE, [HALF, HALF, 0.01], SLIPPERY
+    top.type, top.size, top.friction = mujoco.mjtGeom.mjGEOM_PLANE, [HALF, HALF, 0.01], [friction, *SPIN_AND_ROLL]
     for link in BEHIND_TABLE:
         spec.add_exclude(bodyname1="table0", bodyname2=f"robot0:{link}")
     for name, (centre, half) in RAILS.items():
@@ -56,7 +57,7 @@ def _table(spec: Any) -> None:
         rail.add_geom(name=name, type=mujoco.mjtGeom.mjGEOM_BOX, size=half, rgba=[0, 0, 0, 0.3])
 
 
-def _puck(spec: Any, index: int, colour: list[float]) -> None:
+def _puck(spec: Any, index: int, colour: list[float], friction: float) -> None:
     """Add a puck, the site on its top that is observed, and the mark of its goal."""
     name = f"object{index}"
     puck = spec.worldbody.add_body(name=name, pos=[*CENTRE, HEIGHT + PUCK_HALF_HEIGHT])
@@ -66,7 +67,7 @@ def _puck(spec: Any, index: int, colour: list[float]) -> None:
         type=mujoco.mjtGeom.mjGEOM_CYLINDER,
         size=[PUCK_RADIUS, PUCK_HALF_HEIGHT, 0],
         condim=3,
-        friction=SLIPPERY,
+        friction=[friction, *SPIN_AND_ROLL],
         mass=PUCK_MASS,
         rgba=[0.2, 0.2, 0.2, 1.0],
     )
