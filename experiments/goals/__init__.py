@@ -8,7 +8,8 @@ more than 10 cm apart is independent), ``contacts`` (the exact mask, from the si
 of ResidualAttribution, fitted without labels to play that is not counted, threshold found without labels).
 
 Tasks: ``push`` (FetchPush without the columns that entangle gripper and object), ``slide2`` (two pucks), and
-``slide2-wide``, an easier variant of ours in which a puck within 15 cm counts, in training and evaluation.
+``slide2-rough``, an easier variant of ours in which pucks stop soon. With ``-held``, and in ``slide2-rough``, an action
+is held for three steps of the environment, and these are one decision.
 
 Differences from the paper:
 

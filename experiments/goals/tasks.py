@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium.wrappers import TimeLimit
 
 from counterpoint.worlds.fetch import PUSH, SLIDE2, SLIDE2_TEST_THRESHOLD, FetchTask
-from counterpoint.worlds.fetch.tasks import GRIPPER, NEAR, OBJECT, sparse_reward
+from counterpoint.worlds.fetch.tasks import GRIPPER, NEAR, OBJECT
 
 
 class Held(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -38,8 +38,7 @@ class Task:
 
     def make(self) -> gymnasium.Env[Any, Any]:
         """Return a new environment."""
-        given: dict[str, Any] = {} if self.fetch is PUSH else {"distance_threshold": self.thresholds[0]}
-        given |= {} if self.friction is None else {"friction": self.friction}
+        given = {} if self.friction is None else {"friction": self.friction}
         env = gymnasium.make(self.identifier, max_episode_steps=-1, disable_env_checker=True, **given)
         return TimeLimit(Held(env, self.held), self.length)
 
@@ -68,28 +67,33 @@ class Task:
 
 
 _PUSH, _SLIDE2 = "counterpoint/FetchPushDisentangled-v0", "counterpoint/Slide2-v0"
-_STRICT, _WIDE = (SLIDE2.threshold, SLIDE2_TEST_THRESHOLD), (0.15, SLIDE2_TEST_THRESHOLD)
+_BOTH = SLIDE2.threshold, SLIDE2_TEST_THRESHOLD
 TASKS = {
     "push": Task(_PUSH, PUSH, 50, (PUSH.threshold,)),
     "push-held": Task(_PUSH, PUSH, 17, (PUSH.threshold,), held=3),
-    "slide2": Task(_SLIDE2, SLIDE2, 75, _STRICT),
-    "slide2-held": Task(_SLIDE2, SLIDE2, 25, _STRICT, held=3),
-    "slide2-easy": Task(_SLIDE2, SLIDE2, 25, _WIDE, held=3, friction=0.5),
+    "slide2": Task(_SLIDE2, SLIDE2, 75, _BOTH),
+    "slide2-held": Task(_SLIDE2, SLIDE2, 25, _BOTH, held=3),
+    "slide2-rough": Task(_SLIDE2, SLIDE2, 25, _BOTH, held=3, friction=0.5),
 }
 
 
 def evaluate(agent: Any, task: Task, env: gymnasium.Env[Any, Any], seeds: list[int]) -> dict[str, float]:
-    """Play greedy episodes, one for each seed; return success on the last step by threshold, and the mean return."""
+    """Play greedy episodes, one for each seed; return what holds at their ends by threshold, and the mean return.
+
+    That is success, all objects where they should be; and the share of objects that are.
+    """
     normaliser = agent.get_vec_normalize_env()
-    reached, total = [], 0.0
+    apart, total = [], 0.0
     for seed in seeds:
         shown = env.reset(seed=seed)[0]
         for _ in range(task.length):
             action = agent.predict(normaliser.normalize_obs(shown) if normaliser else shown, deterministic=True)[0]
             shown, reward, *_ = env.step(action)
             total += float(reward)
-        goals = shown["achieved_goal"], shown["desired_goal"]
-        reached.append([sparse_reward(*goals, threshold) == 0 for threshold in task.thresholds])
-    shares = np.mean(reached, axis=0)
-    names = ("success", "success_at_test_threshold")
-    return {**dict(zip(names, shares.tolist(), strict=False)), "return": total / len(seeds)}
+        way = (shown["achieved_goal"] - shown["desired_goal"]).reshape(-1, 3)
+        apart.append(np.linalg.norm(way, axis=1))
+    found = {"return": total / len(seeds)}
+    for threshold, suffix in zip(task.thresholds, ("", "_at_test_threshold"), strict=False):
+        there = np.array(apart) <= threshold
+        found |= {f"success{suffix}": float(there.all(axis=1).mean()), f"placed{suffix}": float(there.mean())}
+    return found

@@ -10,7 +10,7 @@ import pytest
 
 from counterpoint.worlds import fetch
 from counterpoint.worlds.fetch import PUSH, SLIDE2
-from counterpoint.worlds.fetch.slide_scene import RAILS
+from counterpoint.worlds.fetch.slide_scene import CENTRE, RAILS
 from counterpoint.worlds.fetch.tasks import sparse_reward
 
 TASKS = {"counterpoint/FetchPushDisentangled-v0": PUSH, "counterpoint/Slide2-v0": SLIDE2}
@@ -122,6 +122,30 @@ def test_the_threshold_of_slide2_can_be_the_one_of_the_papers_test():
     assert pickle.loads(pickle.dumps(wide)).distance_threshold == 0.075
     with pytest.raises(ValueError, match="positive distance"):
         gymnasium.make("counterpoint/Slide2-v0", distance_threshold=0)
+
+
+def test_pucks_of_slide2_can_be_rough():
+    rough = gymnasium.make("counterpoint/Slide2-v0", friction=0.5).unwrapped
+    slippery = gymnasium.make("counterpoint/Slide2-v0").unwrapped
+    slid = [_slid(env) for env in (slippery, rough)]
+    assert slid[0] > 0.1
+    assert 0 < slid[1] < 0.05
+    assert pickle.loads(pickle.dumps(rough)).friction == 0.5
+    for wrong in (-0.1, np.inf, np.nan):
+        with pytest.raises(ValueError, match="friction: expected a coefficient"):
+            gymnasium.make("counterpoint/Slide2-v0", friction=wrong)
+
+
+def _slid(env):
+    """How far a puck goes by itself in ten steps, when it starts with 40 cm in a second."""
+    env.reset(seed=0)
+    joint = env.data.joint("object0:joint")
+    env.data.joint("object1:joint").qpos[:2] = np.add(CENTRE[:2], (0, -0.2))
+    joint.qpos[:2], joint.qvel[:] = np.add(CENTRE[:2], (0, 0.1)), (0, 0.4, 0, 0, 0, 0)
+    start = joint.qpos[1]
+    for _ in range(10):
+        env.step(np.zeros(4))
+    return env.data.joint("object0:joint").qpos[1] - start
 
 
 def test_the_papers_mask_ties_what_is_near():
