@@ -11,16 +11,21 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments import pages, rows
-from experiments.goals.run import ARMS, PILOT
+from experiments.goals.run import ARMS, LARGER, PILOT
 from experiments.goals.tasks import TASKS
 
 WINDOW = 10_000  # steps to either side
 SHARES = (0.5, 0.75, 0.9)
-COLOURS = {"her": "tab:gray", "heuristic": "tab:blue", "contacts": "tab:green", "learned": "tab:orange"}
-PUBLISHED = {  # what the paper says in words; its curves have no numbers
-    "push": "about twice as sample efficient",
-    "slide2": "about twice as sample efficient",
+COLOURS = {
+    "her": "tab:gray",
+    "heuristic": "tab:blue",
+    "contacts": "tab:green",
+    "learned": "tab:orange",
+    "larger": "black",
+    "added": "tab:purple",
 }
+SHOWN = ARMS + LARGER
+PUBLISHED = "half: about twice as sample efficient"  # what the paper says in words; its curves have no numbers
 Lines = Iterator[tuple[str, ...]]
 
 
@@ -32,7 +37,8 @@ class Curve(NamedTuple):
     seed: int
     step: np.ndarray  # (K,)
     success: np.ndarray  # (K,)
-    wide: np.ndarray  # (K,) success at the test threshold, NaN where there is none
+    placed: np.ndarray  # (K,) share of the objects in place
+    wide: np.ndarray  # (K,) the same at the test threshold, NaN where there is none
     last: rows.Row
 
     def smooth(self) -> np.ndarray:
@@ -65,7 +71,8 @@ def curves(folder: Path, *, unfinished: bool = False) -> list[Curve]:
                 seed=config["seed"],
                 step=np.array([line["step"] for line in lines]),
                 success=np.array([line["success"] for line in lines]),
-                wide=np.array([line.get("success_at_test_threshold", np.nan) for line in lines]),
+                placed=np.array([line.get("placed", np.nan) for line in lines]),
+                wide=np.array([line.get("placed_at_test_threshold", np.nan) for line in lines]),
                 last=lines[-1],
             )
         )
@@ -88,7 +95,7 @@ def plot(found: list[Curve], tasks: Sequence[str], path: Path) -> None:
     plt = pages.plotting()
     figure, panels = plt.subplots(1, len(tasks), figsize=(5.0 * len(tasks), 3.6), squeeze=False)
     for panel, task in zip(panels[0], tasks, strict=True):
-        for arm in ARMS:
+        for arm in SHOWN:
             mine = [curve for curve in found if (curve.task, curve.arm) == (task, arm)]
             if mine:
                 steps = min((curve.step for curve in mine), key=len)
@@ -96,7 +103,7 @@ def plot(found: list[Curve], tasks: Sequence[str], path: Path) -> None:
                 mean, spread = heights.mean(axis=0), heights.std(axis=0)
                 panel.plot(steps / 1000, mean, color=COLOURS[arm], label=f"{arm} ({len(mine)})")
                 panel.fill_between(steps / 1000, mean - spread, mean + spread, color=COLOURS[arm], alpha=0.2)
-        panel.set(title=task, xlabel="thousand steps", ylim=(-0.02, 1.02))
+        panel.set(title=task, xlabel="thousand environment steps", ylim=(-0.02, 1.02))
         panel.legend(frameon=False, fontsize=8)
     panels[0][0].set_ylabel("success on the last step")
     figure.tight_layout()
@@ -107,33 +114,36 @@ def plot(found: list[Curve], tasks: Sequence[str], path: Path) -> None:
 def _success(found: list[Curve], tasks: Sequence[str]) -> Lines:
     """Give final success and steps to shares, by task and arm."""
     for task in tasks:
-        for arm in ARMS:
+        for arm in SHOWN:
             mine = [curve for curve in found if (curve.task, curve.arm) == (task, arm)]
             if mine:
                 final = pages.spread([curve.final(curve.success) for curve in mine], ".2f")
-                wide = pages.spread([curve.final(curve.wide) for curve in mine], ".2f")
+                placed, wide = (
+                    pages.spread([curve.final(getattr(curve, name)) for curve in mine], ".2f")
+                    for name in ("placed", "wide")
+                )
                 steps = [_steps([curve.steps_to(share) for curve in mine]) for share in SHARES]
-                yield task, arm, str(len(mine)), f"{mine[0].step.max() / 1000:.0f}k", final, wide, *steps
+                yield task, arm, str(len(mine)), f"{mine[0].step.max() / 1000:.0f}k", final, placed, wide, *steps
 
 
 def _efficiency(found: list[Curve], tasks: Sequence[str]) -> Lines:
     """Give how many steps each arm takes to the success that hindsight alone has at the end, seed by seed."""
     for task in tasks:
         plain = {c.seed: c for c in found if (c.task, c.arm) == (task, "her")}
-        for arm in ARMS[1:]:
+        for arm in SHOWN[1:]:
             pairs = [(c, plain[c.seed]) for c in found if (c.task, c.arm) == (task, arm) and c.seed in plain]
             if pairs:
                 ratios = [
                     mine.steps_to(her.final(her.success)) / her.steps_to(her.final(her.success)) for mine, her in pairs
                 ]
                 gaps = [mine.final(mine.success) - her.final(her.success) for mine, her in pairs]
-                yield task, arm, PUBLISHED.get(task, "–"), _shares(ratios), pages.spread(gaps, "+.2f")
+                yield task, arm, PUBLISHED, _ratios(ratios), pages.spread(gaps, "+.2f")
 
 
 def _rows(found: list[Curve], tasks: Sequence[str]) -> Lines:
     """Give what the agents were trained on, at the end of each arm's runs."""
     for task in tasks:
-        for arm in ARMS[1:]:
+        for arm in [arm for arm in SHOWN if arm not in ("her", "larger")]:
             last = [curve.last for curve in found if (curve.task, curve.arm) == (task, arm)]
             if last:
                 time = [row["making"] / (row["seconds"] - row["evaluating"]) for row in last]
@@ -152,6 +162,12 @@ def _steps(values: list[float]) -> str:
     return "never" if not known else f"{pages.spread(known, '.0f')}{missing}"
 
 
+def _ratios(values: list[float]) -> str:
+    known = [value for value in values if not np.isnan(value)]
+    missing = f"{len(values) - len(known)} of {len(values)} never" if len(known) < len(values) else ""
+    return ", ".join(part for part in (pages.spread(known, ".2f") if known else "", missing) if part)
+
+
 def _shares(values: list[float]) -> str:
     return pages.spread(values, ".2f")
 
@@ -159,7 +175,7 @@ def _shares(values: list[float]) -> str:
 PARTS = (  # the page's tables: what gives their lines, and their heads
     (
         _success,
-        ("task", "arm", "seeds", "steps", "success at the end", "within the test threshold",
+        ("task", "arm", "seeds", "steps", "success at the end", "objects in place", "within the test threshold",
          *(f"thousand steps to {share:.0%}" for share in SHARES)),
     ),
     (_efficiency, ("task", "arm", "paper", "steps to HER's final success, relative to HER", "success above HER's")),

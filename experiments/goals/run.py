@@ -21,6 +21,7 @@ from experiments.goals.simulated import HIDDEN, Contacts, Judge, Telling, observ
 from experiments.goals.tasks import TASKS, evaluate
 
 ARMS = ("her", "heuristic", "contacts", "learned")
+LARGER = ("larger", "added")  # with as many more rows in a batch as it takes to have all real ones of "her" in it
 PILOT = 900  # seeds from here on are for trying out and are not reported
 
 
@@ -71,6 +72,7 @@ PRESETS: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...], Conf
     "smoke": (("push-held",), ARMS, (0,), _TINY),
     "laptop": (("push-held",), ARMS, (0, 1, 2, 3), _LAPTOP),
     "laptop-slide2": (("slide2-rough", "slide2-held"), ("her", "heuristic"), (0, 1), replace(_LAPTOP, steps=60_000)),
+    "laptop-larger": (("push-held",), LARGER, (0, 1, 2), _LAPTOP),
     "paper": (("push", "slide2"), ARMS, (0, 1, 2, 3, 4), Config()),
 }
 PAPER_SLIDE2_STEPS = 10_000_000
@@ -90,16 +92,18 @@ def runs(
 
 
 def buffer(config: Config) -> dict[str, Any]:
-    """Return what makes an arm: the mask of the buffer, none of whose batches has counterfactuals in arm ``her``."""
+    """Return what makes an arm: the mask of the buffer; batches of ``her`` and ``larger`` have no counterfactuals."""
     task = TASKS[config.task]
     factors = observation_factors(task)
     mask: Any = {
         "her": lambda: Constant.full(factors),
+        "larger": lambda: Constant.full(factors),
         "heuristic": lambda: masks.heuristic(task),
+        "added": lambda: masks.heuristic(task),
         "contacts": lambda: Contacts(task),
         "learned": lambda: masks.learned(config.task, config.mask_rows, config.mask_epochs),
     }[config.arm]()
-    alone, pairs = config.arm == "her", config.contact_pairs if config.arm == "contacts" else config.pairs
+    alone, pairs = config.arm in ("her", "larger"), config.contact_pairs if config.arm == "contacts" else config.pairs
     augmenter = Augmenter(factors, mask, no_reward, pairs=pairs, samples_per_pair=config.samples_per_pair)
     mixing = Mixing(
         every=config.steps + 1 if alone else config.every,
@@ -152,5 +156,8 @@ def work(config: Config, write: rows.Write) -> None:
     def make() -> Any:
         return Telling(task.make(), islands=config.arm == "contacts")
 
-    learner = agent(task, make, config.recipe, config.seed, **buffer(config))
+    recipe = config.recipe
+    if config.arm in LARGER:
+        recipe = replace(recipe, batch_size=round(recipe.batch_size / (1.0 - config.max_fraction)))
+    learner = agent(task, make, recipe, config.seed, **buffer(config))
     learner.learn(config.steps, callback=Measure(config, write))

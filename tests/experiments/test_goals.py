@@ -32,7 +32,7 @@ def test_presets_compare_seed_by_seed():
     assert [c.seed for c in run.runs("laptop", ["her"], ["slide2"], [900, 901])] == [900, 901]
 
 
-@pytest.mark.parametrize("arm", ["her", "heuristic", "contacts"])
+@pytest.mark.parametrize("arm", ["her", "heuristic", "contacts", "larger", "added"])
 def test_the_smoke_preset_runs(arm, tmp_path):
     config = replace(TINY, arm=arm)
     with rows.recording(tmp_path / f"{config.name}.jsonl", config) as write:
@@ -40,7 +40,7 @@ def test_the_smoke_preset_runs(arm, tmp_path):
     measured = rows.read(tmp_path / f"{config.name}.jsonl")[1]
     assert [row["step"] for row in measured] == [200 * TASKS[config.task].held, 400 * TASKS[config.task].held]
     assert all(0 <= row["success"] <= 1 and -50 <= row["return"] <= 0 for row in measured)
-    assert (measured[-1]["share"] > 0) == (arm != "her")
+    assert (measured[-1]["share"] > 0) == (arm not in ("her", "larger"))
     assert measured[-1]["share"] <= 0.75
     if arm == "contacts":
         assert measured[-1]["confirmed"] == 1
@@ -182,8 +182,8 @@ def test_the_report_says_how_many_steps_each_arm_takes(tmp_path, capsys):
     written(folder, "her", 900, 0.0)  # a pilot
     report.write(folder, docs)
     page = (docs / "goals.md").read_text()
-    assert "| push | her | 2 | 150k | 1.00 ± 0.00 | – | 65 ± 0 | 95 ± 0 | 115 ± 0 |" in page
-    assert "| push | heuristic | about twice as sample efficient | 0.5" in page
+    assert "| push | her | 2 | 150k | 1.00 ± 0.00 | – | – | 65 ± 0 | 95 ± 0 | 115 ± 0 |" in page
+    assert "| push | heuristic | half: about twice as sample efficient | 0.5" in page
     assert page.startswith("# Words")
     assert page.endswith("more words\n")
     assert (docs / "goals.png").stat().st_size > 10_000

@@ -10,6 +10,7 @@ from counterpoint import Factorization
 from counterpoint.adapters.mujoco import Islands, Simulator, collect, derive, factorization, goals
 from counterpoint.adapters.mujoco.access import access
 from counterpoint.adapters.mujoco.anatomy import anatomy
+from counterpoint.adapters.mujoco.probing import put
 from counterpoint.worlds.fetch import PUSH, SLIDE2
 from tests.adapters.mujoco.conftest import TWO_BALLS, Balls
 
@@ -43,6 +44,31 @@ def test_the_worlds_own_factors_are_the_trees():
         assert named.names == task.factors.names
         assert list(named.noise.values()) == list(found.noise.values())
         assert goals(env) == task.goals
+
+
+def test_positions_are_where_bodies_and_sites_are(push, pushed):
+    assert {name: place.columns for name, place in factorization(push).positions.items()} == {
+        "robot0:base_link": (0, 1, 2),
+        "object0": (3, 4, 5),
+    }
+    slide = factorization(gymnasium.make("counterpoint/Slide2-v0")).positions
+    assert {name: place.columns for name, place in slide.items()} == {  # pucks show no height that could change
+        "robot0:base_link": (0, 1),
+        "object0": (10, 11),
+        "object1": (22, 23),
+    }
+    inside = anatomy(push)
+    for row in (3, 100):
+        put(inside.way, inside.packing.unpack(pushed.noise[row, : inside.packing.width]))
+        assert np.allclose(inside.way.data.body("object0").xpos, pushed.state[row, 3:6], atol=1e-9)
+        assert np.allclose(inside.way.data.site("robot0:grip").xpos, pushed.state[row, :3], atol=1e-9)
+
+
+def test_without_two_places_there_are_no_positions():
+    assert not factorization(Balls()).positions  # a single coordinate says nothing about where something is
+    still = {"robot_noise_ratio": 0.0, "object_noise_ratio": 0.0}
+    lone = gymnasium.make("FrankaKitchen-v1", disable_env_checker=True, **still)
+    assert not factorization(lone).positions  # joint angles, and the kettle alone
 
 
 def test_an_equality_constraint_joins_trees():

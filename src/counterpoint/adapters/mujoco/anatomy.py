@@ -10,13 +10,14 @@ import numpy as np
 
 from counterpoint.adapters.mujoco.access import Access, access
 from counterpoint.adapters.mujoco.bodies import Bodies, bodies
-from counterpoint.adapters.mujoco.columns import ObservedColumns, columns
+from counterpoint.adapters.mujoco.columns import FEWEST_AXES, ObservedColumns, columns, coordinates
 from counterpoint.adapters.mujoco.contacts import words
 from counterpoint.adapters.mujoco.layout import Layout, layout
 from counterpoint.adapters.mujoco.packing import Packing, fingerprint, packing, parts
 from counterpoint.adapters.mujoco.probing import Probe, tried
 from counterpoint.core.arrays import Bools, Floats, Ints, listed
 from counterpoint.core.factors import Factorization
+from counterpoint.core.positions import Position
 
 _KNOWN: WeakKeyDictionary[Any, "Anatomy"] = WeakKeyDictionary()
 
@@ -79,8 +80,29 @@ class Anatomy:
             if len(own):
                 state[name if name not in state else f"{name} columns"] = tuple(map(int, own))
         derived = tuple(column for column, _, _ in self.columns.differences)
-        made = Factorization(state, self.actions, derived=derived)
+        made = Factorization(state, self.actions, derived=derived, positions=self.positions)
         return replace(made, noise=self.hidden(made))
+
+    @cached_property
+    def positions(self) -> dict[str, Position]:
+        """Columns that say where groups are: the coordinates of a body or a site, along the axes that all of them show.
+
+        Empty if fewer than two groups show theirs.
+        """
+        model, trial = self.way.model, self.trial
+        wholes = trial.wholes.reshape(-1, trial.wholes.shape[-1])
+        rows = self.layout.states(trial.rows(), wholes[:, parts(model)["QPOS"]])
+        owner = np.concatenate([self.bodies.of_bodies(), self.bodies.of_bodies()[model.site_bodyid]])
+        points = trial.points.reshape(len(rows), -1, 3)
+        shown = [
+            coordinates(rows[:, own], points[:, owner == group]) for group, own in enumerate(self.columns.of_group)
+        ]
+        placed = [group for group, axes in enumerate(shown) if len(axes) >= FEWEST_AXES]
+        common = sorted(set.intersection(*(set(shown[group]) for group in placed))) if len(placed) > 1 else []
+        if len(common) < FEWEST_AXES:
+            return {}
+        own = self.columns.of_group
+        return {self.bodies.names[g]: Position(tuple(own[g][[shown[g][axis] for axis in common]])) for g in placed}
 
     def hidden(self, factors: Factorization) -> dict[str, tuple[int, ...]]:
         """Return the noise columns that each factor owns; those about the whole row go with the driven group."""

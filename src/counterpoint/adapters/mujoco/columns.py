@@ -8,9 +8,10 @@ import numpy as np
 from counterpoint.adapters.mujoco.bodies import Bodies
 from counterpoint.adapters.mujoco.layout import Layout, copies
 from counterpoint.adapters.mujoco.probing import Probe
-from counterpoint.core.arrays import Bools, Ints, listed
+from counterpoint.core.arrays import Bools, Floats, Ints, listed
 
 SAME = 1e-9  # columns that agree this well in all trials are the same quantity
+FEWEST_AXES = 2  # along which a body has to show where it is
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +61,20 @@ def columns(bodies: Bodies, shape: Layout, trial: Probe) -> tuple[Layout, Observ
     entries = [entry for entry, group in enumerate(bodies.of_qpos().tolist()) if group not in shown]
     shape = replace(shape, absolute=tuple(each[:2] for each in relative), unseen=tuple(entries))
     return shape, _placed(bodies, shape, trial, owner, (differences, relative))
+
+
+def coordinates(rows: Floats, points: Floats) -> dict[int, int]:
+    """Return which columns are the coordinates of one point, by axis: of the point that shows most axes.
+
+    Args:
+        rows: (B, C) columns of one group in all trials.
+        points: (B, K, 3) bodies and sites of the group in the same.
+    """
+    same = np.abs(rows[:, :, None, None] - points[:, None]).max(axis=0, initial=0) < SAME  # (C, K, 3)
+    if not same.any():
+        return {}
+    most = int(same.any(axis=0).sum(axis=1).argmax())
+    return {axis: int(same[:, most, axis].argmax()) for axis in range(3) if same[:, most, axis].any()}
 
 
 def _placed(

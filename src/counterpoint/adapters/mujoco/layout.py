@@ -38,13 +38,18 @@ class Layout:
 
     def state(self, shown: Any, qpos: Floats) -> Floats:
         """Return the row of a state, (S,)."""
-        raw = self.raw(shown)
+        return np.asarray(self.states(self.raw(shown)[None], qpos[None])[0])
+
+    def states(self, raw: Floats, qpos: Floats) -> Floats:
+        """Return the rows of states, (B, S), given all that is shown and the positions of all joints."""
         seen = self.sizes[0]
-        stop = len(raw) if self.achieved is None else seen + self.sizes[1]
+        stop = raw.shape[1] if self.achieved is None else seen + self.sizes[1]
         if not self.beside:
-            return raw[:stop]
+            return raw[:, :stop]
         mixed, other, unseen = self._places
-        return np.concatenate([raw[:seen], raw[mixed] + raw[other], qpos[unseen], raw[seen:stop]])
+        return np.concatenate(
+            [raw[:, :seen], raw[:, mixed] + raw[:, other], qpos[:, unseen], raw[:, seen:stop]], axis=1
+        )
 
     @cached_property
     def _places(self) -> tuple[Ints, Ints, Ints]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
@@ -41,6 +41,7 @@ class Probe:
     nudged: Floats  # (P, groups, R) raw columns after each group alone was moved
     changing: Bools  # (R,) raw columns that differ along the steps
     wholes: Floats  # (P, groups + 1, W) whole states while those were seen, the untouched first
+    points: Floats  # (P, groups + 1, K, 3) where all bodies and then all sites were, at the same time
     moved: Bools  # (A, groups) which groups each action column moves
     reading: Bools  # (groups, groups) source and target: moved without a tie, by the environment's own code
     repeats: bool  # whether the same step from the same state ends the same
@@ -80,10 +81,11 @@ def tried(env: Any, way: Access, bodies: Bodies, shape: Layout) -> Probe:
         env.unwrapped.np_random = before
     return Probe(
         states=np.array(states),
-        places=np.array([place[0][0] for place in seen]),
-        nudged=np.array([[raw for raw, _ in place[1:]] for place in seen]),
+        places=np.array([place[0].raw for place in seen]),
+        nudged=np.array([[each.raw for each in place[1:]] for place in seen]),
         changing=(np.array(raws) != raws[0]).any(axis=0),
-        wholes=np.array([[whole for _, whole in place] for place in seen]),
+        wholes=np.array([[each.whole for each in place] for place in seen]),
+        points=np.array([[each.points for each in place] for place in seen]),
         moved=moved,
         reading=reading,
         repeats=repeats,
@@ -120,14 +122,21 @@ def _require_same(shown: Floats, observed: Floats) -> None:
         )
 
 
-def _nudges(
-    way: Access, bodies: Bodies, shape: Layout, state: Floats, rng: np.random.Generator
-) -> Iterator[tuple[Floats, Floats]]:
-    """Yield raw columns in a state, and after each group alone was moved a little, with the whole states."""
+class _Sight(NamedTuple):
+    """What was seen in one state."""
+
+    raw: Floats
+    whole: Floats
+    points: Floats
+
+
+def _nudges(way: Access, bodies: Bodies, shape: Layout, state: Floats, rng: np.random.Generator) -> Iterator[_Sight]:
+    """Yield what is seen in a state, and after each group alone was moved a little."""
     for group in (None, *range(len(bodies.names))):
         whole = state if group is None else nudge(way, bodies, state, group, rng)
         put(way, whole)
-        yield shape.raw(way.observe()), whole
+        points = np.concatenate([way.data.xpos, way.data.site_xpos])
+        yield _Sight(shape.raw(way.observe()), whole, points)
 
 
 def nudge(way: Access, bodies: Bodies, state: Floats, group: int, rng: np.random.Generator) -> Floats:

@@ -40,7 +40,8 @@ _EVEN = 0.03  # what may be found where nothing is missed
 _UNSEEN = 0.005  # what may be missed where nothing is found
 _USUAL_SIGHT = 0.7  # what the witness sees of all influences, where nothing tells
 _FAIR_SIGHT = 0.6  # the least that the estimate believes it to see; the interval allows for less
-_LEAST_SIGHT = 0.1  # of the influences that a mask sees, those that the witness sees too, at the least
+_UNTRIED = 0.1  # what the interval allows it to see, at the least, where nothing tells
+_LEAST_SIGHT = 0.03  # the same where it was tried, and saw less
 _DEAF = 0.12  # of the influences that the witness does not hear, those that the mask may miss
 _BLIND = 0.3  # influences for each surprise that is unusual and that nobody explains
 _THIN = 0.3  # of the counterfactuals that few rows tell about, those that may be wrong
@@ -214,10 +215,12 @@ def _wrong(heard: Hearing) -> Estimate:
     error = _SURE * float(np.hypot(heard.error, drawn))
     blind = _BLIND * max(0.0, heard.unexplained - heard.usual)
     low = max(0.0, _LOW * found - error - _EVEN)
-    seen = (_HIGH * found + error + _UNSEEN) / max(heard.sight, _LEAST_SIGHT) + blind + _DEAF * heard.deaf
+    least = _UNTRIED if heard.sight is None else max(heard.sight, _LEAST_SIGHT)
+    seen = (_HIGH * found + error + _UNSEEN) / least + blind + _DEAF * heard.deaf
     risks = (heard.rejected, 1.0), (heard.lawless, _LAWLESS), (heard.unknown, _THIN)
     high = seen + float(np.max([risk * rows for rows, risk in risks], axis=0).mean())
-    likely = 1.0 - (1.0 - found) ** (1.0 / max(heard.sight or _USUAL_SIGHT, _FAIR_SIGHT))  # with what it does not see
+    sight = _USUAL_SIGHT if heard.sight is None else max(heard.sight, _FAIR_SIGHT)
+    likely = 1.0 - (1.0 - found) ** (1.0 / sight)  # with what it does not see
     return Estimate(likely, low, min(1.0, max(high, likely)))
 
 
