@@ -42,9 +42,9 @@ _USUAL_SIGHT = 0.7  # what the witness sees of all influences, where nothing tel
 _FAIR_SIGHT = 0.6  # the least that the estimate believes it to see; the interval allows for less
 _UNTRIED = 0.1  # what the interval allows it to see, at the least, where nothing tells
 _LEAST_SIGHT = 0.03  # the same where it was tried, and saw less
-_DEAF = 0.12  # of the influences that the witness does not hear, those that the mask may miss
-_BLIND = 0.3  # influences for each surprise that is unusual and that nobody explains
-_THIN = 0.3  # of the counterfactuals that few rows tell about, those that may be wrong
+_DEAF = 0.06  # of the influences that the witness does not hear, those that the mask may miss
+_BLIND = 0.2  # influences for each surprise that is unusual and that nobody explains
+_THIN = 0.15  # of the counterfactuals that few rows tell about, those that may be wrong
 _LAWLESS = 0.5  # of those with a factor whose law fails, those that may be wrong
 _NOTHING = Estimate(float("nan"), float("nan"), float("nan"))
 

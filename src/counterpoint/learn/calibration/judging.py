@@ -226,7 +226,7 @@ class Trial:
         that the mask misses either; and where there are none to try it by, nobody can say that it sees anything.
         Where sources act only together, as a door and where it leads to, rows with two or three edges must do; each
         edge has its part of what happens. It is tried by each kind of pair, too: who hears springs need not hear a
-        breath; and by each target of several sources, since they may act together alone.
+        breath.
         """
         witness, moved = self.witness, self.witness.moved(edges)
         several, seen = moved.sum(axis=1), witness.loud | witness.joint[:, None]  # (T, n), (T, N, n)
@@ -239,10 +239,7 @@ class Trial:
             beyond = np.where(tried, (witness.strain - usual) / np.maximum(several, 1), 0.0)[:, None] * moved
             sight = _heard(beyond.sum(), beyond[seen].sum(), (tried.sum(axis=0) * noise).sum())
             if sight is not None:
-                some = witness.known & (several > 1) & (several <= _MOST_TOGETHER)
-                joint = np.where(some, witness.strain - usual, 0.0)
-                deaf = self._deaf(only, seen, noise, moved.mean(axis=0), sight)
-                return sight, deaf + _deaf_to_several(joint, np.asarray((moved & seen).any(axis=1)), some, noise, sight)
+                return sight, self._deaf(only, seen, noise, moved.mean(axis=0), sight)
         return None, 0.0
 
     def _deaf(self, only: Floats, seen: Bools, noise: Floats, rate: Floats, sight: float) -> float:
@@ -284,25 +281,6 @@ class Trial:
             total += float(np.square(weight * finding.doubt).sum())
             total += float(np.square((weight * finding.slope).sum() * finding.error))
         return float(np.sqrt(total))
-
-
-def _deaf_to_several(joint: Floats, seen: Bools, some: Bools, noise: Floats, sight: float) -> float:
-    """Return how many influences of a row that have two or three sources are not seen as often as others are.
-
-    Args:
-        joint: (T, n) what they do to their target.
-        seen: (T, n) where the witness sees one of the sources.
-        some: (T, n) rows with so many edges to a target.
-        noise: (n,) variance of a row.
-        sight: how much the witness sees of all.
-    """
-    total = 0.0
-    for planted, heard, rows, each in zip(joint.sum(axis=0), (joint * seen).sum(axis=0), some.T, noise, strict=True):
-        share = _heard(planted, heard, rows.sum() * each)
-        if share is not None:
-            acts = min(1.0, planted / (_STRAIN * rows.sum()))
-            total += max(0.0, sight - share) * acts * float(rows.mean())
-    return total
 
 
 def _heard(planted: float, heard: float, doubt: float) -> float | None:

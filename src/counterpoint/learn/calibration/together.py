@@ -1,7 +1,8 @@
 """Sources that act only together: a runner that crosses a wire rings a bell, and is near to it or not.
 
 No pair of a source and the bell tells of this. So for each target, trees look for situations of two other factors in
-which it is surprised more often than its own state explains; the other half of the data is counted there.
+which it is surprised more often than its own state explains; the other half of the data is counted there. What one
+of the two tells without the other, it tells as well with the other taken from another row: that is no acting together.
 """
 
 from collections.abc import Iterator
@@ -29,6 +30,7 @@ class Situations:
     regions: Regions
     loud: Bools  # (K,) in the half that they were found in
     where: tuple[Ints, ...]  # for each pair the regions of the judged rows, (T,)
+    apart: tuple[tuple[Ints, ...], ...]  # the same with the first, and with the second, of other rows
 
     def chance(self, odd: Bools, usual: Floats, rows: Bools) -> Floats:
         """Return how often the target is surprised beyond the usual, (K,), 0 where that may be noise.
@@ -45,19 +47,23 @@ class Situations:
 
         Whether it may be noise is told by all rows: what happens there is known, and only how often is asked.
         """
-        events, expected, _ = self._counted(odd, usual, every)
+        events, expected, count = self._counted(self.where, odd, usual, every)
+        glued = [self._counted(where, odd, usual, every) for where in self.apart]
+        alone = np.max([each[0] / np.maximum(each[2], 1.0) for each in glued], axis=0)
+        expected = np.maximum(expected, alone * count)
         surely = events - expected > _LOUD * np.sqrt(np.maximum(expected, 0.2))
         found = self.loud & surely & (events >= _FEWEST_EVENTS)
-        events, expected, count = self._counted(odd, usual, rows)
+        events, expected, count = self._counted(self.where, odd, usual, rows)
+        expected = np.maximum(expected, alone * count)
         chance = np.clip((events - expected) / np.maximum(count, 1.0), 0.0, 1.0)
         error = np.maximum(events, expected) / np.maximum(count, 1.0) ** 2
         return np.where(found, chance, 0.0), np.where(found, error, 0.0)
 
-    def _counted(self, odd: Bools, usual: Floats, rows: Bools) -> Floats:
+    def _counted(self, where: tuple[Ints, ...], odd: Bools, usual: Floats, rows: Bools) -> Floats:
         """Return how many surprises there are, how many are usual, and how many rows, (3, K)."""
-        where = np.concatenate([each[rows] for each in self.where])
         values = np.stack([odd, usual, np.ones(len(odd))], axis=1)[rows]
-        return totals(where, np.tile(values, (len(self.where), 1)), len(self.regions)).T
+        every = np.concatenate([each[rows] for each in where])
+        return totals(every, np.tile(values, (len(where), 1)), len(self.regions)).T
 
     def crossing(self, nodes: NodeSet) -> Iterator[Bools]:
         """Yield for each pair which proposals (R, N) take it and the target apart, (R,)."""
@@ -66,7 +72,12 @@ class Situations:
 
 
 def situations(
-    pairs: FactorPairs, halves: tuple[Array, Array], odd: Bools, usual: Floats, rows: Bools
+    pairs: FactorPairs,
+    halves: tuple[Array, Array],
+    odd: Bools,
+    usual: Floats,
+    rows: Bools,
+    rng: np.random.Generator,
 ) -> tuple[Situations, ...]:
     """Find situations of two factors in which a third is surprised.
 
@@ -76,11 +87,16 @@ def situations(
         odd: (L, n) surprises of the first.
         usual: (L, n) how often a factor's own state makes it surprised.
         rows: (L, n) where a factor can be judged, and no single source explains what it does.
+        rng: source of randomness.
     """
     learn, judge = halves
+    other = judge[rng.permutation(len(judge))]
     found = []
     for kind in FactorPairs(pairs.factors, both_ways=False).kinds:
-        features, asked = list(pairs.features(kind, learn, learn)), list(pairs.features(kind, judge, judge))
+        features, *asked = (
+            list(pairs.features(kind, *both))
+            for both in ((learn, learn), (judge, judge), (other, judge), (judge, other))
+        )
         for target in np.flatnonzero((odd & rows).sum(axis=0) >= _FEWEST_SURPRISES).tolist():
             others = [k for k, pair in enumerate(kind.pairs) if target not in pair]
             if not others:
@@ -94,5 +110,6 @@ def situations(
             loud = totals(where, left[:, None], len(regions))[:, 0] > _LOUD * np.sqrt(np.maximum(expected, 0.2))
             if loud.any():
                 mine = Kind(kind.types, tuple(kind.pairs[k] for k in others), kind.labels)
-                found.append(Situations(target, mine, regions, loud, tuple(regions(asked[k]) for k in others)))
+                where, *apart = (tuple(regions(each[k]) for k in others) for each in asked)
+                found.append(Situations(target, mine, regions, loud, where, tuple(apart)))
     return tuple(found)

@@ -75,7 +75,7 @@ class Witness:
         third = replace(second, limits=second._limits())
         fourth = replace(third, loud=third._loud())
         fifth = replace(fourth, calmest=fourth._calmest(before, ready))
-        return fifth._with_situations(learn, before, ready)
+        return fifth._with_situations(learn, before, ready, rng)
 
     @cached_property
     def surprised(self) -> Bools:
@@ -132,14 +132,16 @@ class Witness:
                     least[j], calmest[:, j] = share, np.isin(where, chosen)
         return calmest
 
-    def _with_situations(self, learn: Transitions, before: list[Floats], ready: Bools) -> "Witness":
+    def _with_situations(
+        self, learn: Transitions, before: list[Floats], ready: Bools, rng: np.random.Generator
+    ) -> "Witness":
         """Look for sources that act only together, where no single one explains what a target does."""
         odd = ready & _beyond(before, self.limits)
         loud = self.spread(self._loud_regions, [each.learnt for each in self.testimonies]) > 0
         both = [_rates(course, learn, odd[:, j], self.judged) for j, course in enumerate(self.alone.courses)]
         usual, expected = (np.stack(each, axis=1) for each in zip(*both, strict=True))
         halves = beside(learn.state, learn.action), beside(self.judged.state, self.judged.action)
-        found = situations(self.pairs, halves, odd, usual, ready & ~loud.any(axis=1))
+        found = situations(self.pairs, halves, odd, usual, ready & ~loud.any(axis=1), rng)
         return replace(self, expected=expected, together=found)
 
     @cached_property
