@@ -9,7 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from counterpoint.core.arrays import Array, Floats, Ints
+from counterpoint.core.arrays import Array, Bools, Floats, Ints
 from counterpoint.core.kernels import kernel
 from counterpoint.core.threads import run
 
@@ -25,7 +25,16 @@ class Regions:
     left: Ints  # (K,) the node for these; the next number is the node for the others
 
     @classmethod
-    def grow(cls, features: Floats, targets: Floats, *, fewest: int, deepest: int = 12) -> Self:
+    def grow(
+        cls,
+        features: Floats,
+        targets: Floats,
+        *,
+        fewest: int,
+        deepest: int = 12,
+        some: Bools | None = None,
+        of: int = 0,
+    ) -> Self:
         """Split rows where targets differ.
 
         Args:
@@ -33,6 +42,8 @@ class Regions:
             targets: (R, T); sums of squares of all of them are reduced together, so give them like scales.
             fewest: rows of a region, at the least.
             deepest: splits on the way to a region, at the most.
+            some: (R,) rows of which a region must have some.
+            of: how many of these, at the least.
 
         Time O(R · F · deepest).
         """
@@ -45,7 +56,8 @@ class Regions:
         most = 2 * max(1, len(features) // fewest) + 1
         feature, left = np.full(most, -1), np.zeros(most, np.int64)
         code = np.zeros(most, np.int64)
-        used = _grow(codes, targets, fewest, deepest, feature, code, left)
+        some = np.ones(len(features), np.bool_) if some is None else np.asarray(some, np.bool_)
+        used = _grow(codes, targets, some, (fewest, of), deepest, (feature, code, left))
         asked = np.maximum(feature[:used], 0)
         cut = cuts[asked, np.minimum(code[:used], _BINS - 2)] if len(cuts) else np.zeros(used)
         return cls(feature[:used], cut, left[:used])
@@ -81,10 +93,16 @@ def _descend(start: int, stop: int, features: Floats, feature: Ints, cut: Floats
 
 
 @kernel
-def _grow(  # noqa: C901, PLR0912
-    codes: Array, targets: Floats, fewest: int, deepest: int, feature: Ints, code: Ints, left: Ints
+def _grow(  # noqa: C901, PLR0912, PLR0915
+    codes: Array,
+    targets: Floats,
+    some: Bools,
+    least: tuple[int, int],
+    deepest: int,
+    tree: tuple[Ints, Ints, Ints],
 ) -> int:
     """Grow a tree, best split of each node first come first served; return its number of nodes."""
+    (fewest, of), (feature, code, left) = least, tree
     rows, width = codes.shape
     kinds = targets.shape[1]
     order = np.arange(rows)
@@ -95,8 +113,9 @@ def _grow(  # noqa: C901, PLR0912
         begin, end = first[node], last[node]
         size = end - begin
         if size >= 2 * fewest and depth[node] < deepest and used + 2 <= len(feature):
-            total = np.zeros(kinds)
+            total, among = np.zeros(kinds), 0
             for r in range(begin, end):
+                among += some[order[r]]
                 for k in range(kinds):
                     total[k] += targets[order[r], k]
             whole, square = 0.0, 0.0
@@ -104,18 +123,20 @@ def _grow(  # noqa: C901, PLR0912
                 whole += total[k] * total[k] / size
             best, best_feature, best_code = whole + 1e-9 * (1.0 + abs(whole)), -1, 0
             for f in range(width):
-                count, sums = np.zeros(_BINS, np.int64), np.zeros((_BINS, kinds))
+                count, real, sums = np.zeros(_BINS, np.int64), np.zeros(_BINS, np.int64), np.zeros((_BINS, kinds))
                 for r in range(begin, end):
                     b = codes[order[r], f]
                     count[b] += 1
+                    real[b] += some[order[r]]
                     for k in range(kinds):
                         sums[b, k] += targets[order[r], k]
-                below, part = 0, np.zeros(kinds)
+                below, here, part = 0, 0, np.zeros(kinds)
                 for b in range(_BINS - 1):
                     below += count[b]
+                    here += real[b]
                     for k in range(kinds):
                         part[k] += sums[b, k]
-                    if below < fewest or size - below < fewest or count[b] == 0:
+                    if min(below, size - below) < fewest or min(here, among - here) < of or count[b] == 0:
                         continue
                     square = 0.0
                     for k in range(kinds):

@@ -13,6 +13,7 @@ from counterpoint.masks.regions import Regions
 
 CLIP = 4.0  # units; what is beyond counts as a surprise, not as more
 _FEWEST, _DEEPEST = 40, 10  # of the trees
+_FEWEST_REAL = 12  # rows of a region that are real
 _GLUED = 3  # glued pairs for each real one
 
 
@@ -41,7 +42,12 @@ def testimony(
     real = np.concatenate(list(pairs.features(kind, learn, learn)))
     glued = np.concatenate(list(pairs.features(kind, learn[rng.permutation(len(learn))], learn)))
     regions = Regions.grow(
-        np.concatenate([real, glued]), np.concatenate([targets, -targets]), fewest=2 * _FEWEST, deepest=_DEEPEST
+        np.concatenate([real, glued]),
+        np.concatenate([targets, -targets]),
+        fewest=2 * _FEWEST,
+        deepest=_DEEPEST,
+        some=np.arange(2 * len(real)) < len(real),
+        of=_FEWEST_REAL,
     )
     learnt = tuple(regions(each) for each in pairs.features(kind, learn, learn))
     seen = np.concatenate([_seen(residuals[j]) for _, j in kind.pairs])

@@ -110,6 +110,6 @@ def situations(
             loud = totals(where, left[:, None], len(regions))[:, 0] > _LOUD * np.sqrt(np.maximum(expected, 0.2))
             if loud.any():
                 mine = Kind(kind.types, tuple(kind.pairs[k] for k in others), kind.labels)
-                where, *apart = (tuple(regions(each[k]) for k in others) for each in asked)
-                found.append(Situations(target, mine, regions, loud, where, tuple(apart)))
+                there, *apart = [tuple(regions(each[k]) for k in others) for each in asked]
+                found.append(Situations(target, mine, regions, loud, there, tuple(apart)))
     return tuple(found)

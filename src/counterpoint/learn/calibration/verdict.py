@@ -12,7 +12,7 @@ from counterpoint.metrics import Estimate
 
 LEAST_YIELD = 0.01  # accepted per pair, below which augmenting is not worth it
 MOST_UNKNOWN = 0.1  # share of the counterfactuals that may be unknown
-TIMES = 4.0  # the upper end of the interval may be so many times the target
+TIMES = 5.0  # the upper end of the interval may be so many times the target
 _MOST_WORDS = 3  # pairs that are named
 _MOST_BOUNDS = 3  # bounds of a region that are named
 
