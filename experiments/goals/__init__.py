@@ -5,8 +5,9 @@
 
 Arms, all with the same agent: ``her`` (hindsight alone), ``heuristic`` (counterfactuals with the paper's mask: what is
 more than 10 cm apart is independent), ``contacts`` (the exact mask, from the simulator's contacts), ``learned`` (a mask
-of ResidualAttribution, fitted without labels to play that is not counted, threshold found without labels). ``added`` has
-all real rows of ``her`` and the counterfactuals of ``heuristic`` on top, ``larger`` as many rows, all of them real.
+of ResidualAttribution, fitted without labels to play that is not counted, threshold found without labels). And, ours:
+``added`` has all real rows of ``her``, with the counterfactuals of ``heuristic`` on top, and ``larger`` as many rows, all
+of them real.
 
 Tasks: ``push`` (FetchPush without the columns that entangle gripper and object), ``slide2`` (two pucks), and
 ``slide2-rough``, an easier variant of ours in which pucks stop soon. With ``-held``, and in ``slide2-rough``, an action
@@ -23,8 +24,8 @@ Differences from the paper:
    500 steps. "Up to 2 per pair" are different ones.
 4. Counterfactuals of Slide2 are rewarded with the training threshold of 5 cm; the paper's code used 7.5 cm for them.
 5. One environment at a time, where the code had six. Evaluation has its own environment, fresh goals and fixed seeds.
-6. In the laptop presets networks are 3 x 128 with batches of 512, not 3 x 512 with 2000, which would take half a day for
-   each run; one update for each decision; half of a batch is counterfactual, not three quarters; actions are held.
+6. In the laptop presets networks are 3 x 128 with batches of 512, not 3 x 512 with 2000, which would take half a day
+   for each run; one update for each decision; half of a batch is counterfactual, not three quarters; actions are held.
 7. The mask of ``contacts`` has to simulate every proposal, so that arm looks at fewer pairs in each round.
 8. With ``relative``, networks also see how far objects are from the gripper and from their goals, computed from each
    row after all swaps, and all columns in fixed units instead of running normalisation.
