@@ -10,7 +10,7 @@ from stable_baselines3 import HerReplayBuffer
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNormalize
 
 from counterpoint import Augmenter
-from counterpoint.adapters.sb3 import CodaHerReplayBuffer, FutureActual
+from counterpoint.adapters.sb3 import CodaHerReplayBuffer, FutureActual, goal_doors
 from counterpoint.checks import audit
 from counterpoint.goals import Goals, no_reward
 from counterpoint.replay import Mixing
@@ -252,6 +252,28 @@ def test_a_goal_that_is_no_part_of_the_state_needs_a_function():
     np.testing.assert_allclose(made["now_achieved_goal"], made["now_observation"].reshape(-1, 2, 2).sum(axis=1))
     with pytest.raises(ValueError, match="does not give the achieved goals that the environment shows"):
         made_for(Hidden, 100, achieved=(2, 3))
+
+
+class AlikeAtFirst(GoalPush):
+    """In the first eight episodes the hand holds the puck, and the columns of both are the same."""
+
+    episodes = 0
+
+    def reset(self, **given):
+        super().reset(**given)
+        self.episodes += 1
+        if self.episodes <= 8:
+            self.state[2:] = self.state[:2]
+        return self.shown(), {}
+
+
+def test_columns_that_look_alike_at_first_are_told_apart_later():
+    buffer = made_for(AlikeAtFirst, 200)
+    made = halves(buffer, 200)[1]
+    np.testing.assert_array_equal(made["now_achieved_goal"], made["now_observation"][:, 2:])
+    seen = np.random.default_rng(0).normal(size=(50, 4))
+    seen[:, 2] = seen[:, 0]  # what follows on one another is likelier to be a goal
+    assert goal_doors.achieved_columns(seen, seen[:, [1, 2]]).which == (1, 2)
 
 
 def test_images_and_other_keys_are_refused():

@@ -143,7 +143,10 @@ class AchievedColumns:
 
 
 def achieved_columns(observation: Floats, achieved: Floats) -> AchievedColumns:
-    """Find the columns of observations (B, O) that achieved goals (B, G) copy; return them."""
+    """Find the columns of observations (B, O) that achieved goals (B, G) copy; return them.
+
+    Where several do, as heights of what lies on one table, columns that follow on one another are taken.
+    """
     found: list[int] = []
     for column in achieved.T:
         same = np.flatnonzero((observation == column[:, None]).all(axis=0))
@@ -153,7 +156,7 @@ def achieved_columns(observation: Floats, achieved: Floats) -> AchievedColumns:
                 "knows what a counterfactual achieves. "
                 "Give achieved=function, observation (B, O) -> achieved goal (B, G)."
             )
-        found.append(int(same[0]))
+        found.append(found[-1] + 1 if found and found[-1] + 1 in same else int(same[0]))
     return AchievedColumns(tuple(found))
 
 

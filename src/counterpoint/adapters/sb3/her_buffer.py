@@ -80,6 +80,7 @@ class CodaHerReplayBuffer(TwoHalves, HerReplayBuffer):
         self.achieved = (
             achieved if achieved is None or callable(achieved) else goal_doors.AchievedColumns(tuple(achieved))
         )
+        self._found: goal_doors.AchievedColumns | None = None
         self._last_rewards: Floats = np.zeros(0)
 
     def set_env(self, env: Any) -> None:
@@ -152,17 +153,21 @@ class CodaHerReplayBuffer(TwoHalves, HerReplayBuffer):
         """Return some rows of finished episodes, after a look at what they achieve."""
         at = self._finished(which)
         seen, recorded = (self.next_observations[key][at] for key in (OBSERVATION, ACHIEVED))
+        if self._found is not None and not np.array_equal(self._found(seen), recorded):
+            self._found = goal_doors.achieved_columns(seen, recorded)  # columns that were alike are no longer
         goal_doors.require_achieved(self._achieved(), seen, recorded)
         return self.real_transitions(which)
 
     def _achieved(self) -> AchievedFn:
         """Return what tells the achieved goals of observations; found in the rows there are, if it was not given."""
-        if self.achieved is None:
+        if self.achieved is not None:
+            return self.achieved
+        if self._found is None:
             at = self._finished(slice(LOOKED_AT))
-            self.achieved = goal_doors.achieved_columns(
+            self._found = goal_doors.achieved_columns(
                 *(self.next_observations[key][at] for key in (OBSERVATION, ACHIEVED))
             )
-        return self.achieved
+        return self._found
 
     def _finished(self, which: Ints | slice) -> tuple[Ints, ...]:
         """Return where some rows of finished episodes are: their places and environments."""
