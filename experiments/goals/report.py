@@ -137,7 +137,7 @@ def _efficiency(found: list[Curve], tasks: Sequence[str]) -> Lines:
                     mine.steps_to(her.final(her.success)) / her.steps_to(her.final(her.success)) for mine, her in pairs
                 ]
                 gaps = [mine.final(mine.success) - her.final(her.success) for mine, her in pairs]
-                yield task, arm, PUBLISHED, _ratios(ratios), pages.spread(gaps, "+.2f")
+                yield task, arm, PUBLISHED if arm in ARMS else "–", _ratios(ratios), pages.spread(gaps, "+.2f")
 
 
 def _rows(found: list[Curve], tasks: Sequence[str]) -> Lines:

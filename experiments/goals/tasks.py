@@ -1,6 +1,7 @@
 """The robot's tasks: their environments, factors, and what evaluation says about a policy."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium
@@ -34,12 +35,11 @@ class Task:
     length: int  # decisions in an episode
     thresholds: tuple[float, ...]  # metres within which evaluation counts a success; training uses the first
     held: int = 1  # environment steps that each decision lasts
-    friction: float | None = None  # of pucks and table, if not the paper's
+    settings: Mapping[str, Any] = field(default_factory=dict)  # of the environment, if not the paper's
 
     def make(self) -> gymnasium.Env[Any, Any]:
         """Return a new environment."""
-        given = {} if self.friction is None else {"friction": self.friction}
-        env = gymnasium.make(self.identifier, max_episode_steps=-1, disable_env_checker=True, **given)
+        env = gymnasium.make(self.identifier, max_episode_steps=-1, disable_env_checker=True, **self.settings)
         return TimeLimit(Held(env, self.held), self.length)
 
     @property
@@ -73,7 +73,7 @@ TASKS = {
     "push-held": Task(_PUSH, PUSH, 17, (PUSH.threshold,), held=3),
     "slide2": Task(_SLIDE2, SLIDE2, 75, _BOTH),
     "slide2-held": Task(_SLIDE2, SLIDE2, 25, _BOTH, held=3),
-    "slide2-rough": Task(_SLIDE2, SLIDE2, 25, _BOTH, held=3, friction=0.5),
+    "slide2-one": Task(_SLIDE2, SLIDE2, 25, _BOTH, held=3, settings={"friction": 0.5, "settled": True}),
 }
 
 

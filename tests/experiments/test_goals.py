@@ -72,7 +72,7 @@ def recorded(task, rng, episodes=4):
     return Transitions(state, action, reward, after, np.zeros(len(state), bool), noise=noise)
 
 
-@pytest.mark.parametrize("name", ["push-held", "slide2-rough"])
+@pytest.mark.parametrize("name", ["push-held", "slide2-one"])
 def test_held_actions_are_one_step_of_recorder_simulator_and_masks(name, rng):
     task = TASKS[name]
     data = recorded(task, rng)

@@ -10,6 +10,7 @@ import pytest
 
 from counterpoint.worlds import fetch
 from counterpoint.worlds.fetch import PUSH, SLIDE2
+from counterpoint.worlds.fetch.environments import APART
 from counterpoint.worlds.fetch.slide_scene import CENTRE, RAILS
 from counterpoint.worlds.fetch.tasks import sparse_reward
 
@@ -134,6 +135,19 @@ def test_pucks_of_slide2_can_be_rough():
     for wrong in (-0.1, np.inf, np.nan):
         with pytest.raises(ValueError, match="friction: expected a coefficient"):
             gymnasium.make("counterpoint/Slide2-v0", friction=wrong)
+
+
+def test_one_puck_can_be_settled_at_the_start():
+    env = gymnasium.make("counterpoint/Slide2-v0", settled=True)
+    settled = set()
+    for seed in range(20):
+        shown, _ = env.reset(seed=seed)
+        apart = np.linalg.norm((shown["achieved_goal"] - shown["desired_goal"]).reshape(2, 3), axis=1)
+        assert apart.min() < 1e-3
+        settled.add(int(apart.argmin()))
+        assert np.linalg.norm(shown["desired_goal"][:2] - shown["desired_goal"][3:5]) >= APART
+    assert settled == {0, 1}
+    assert pickle.loads(pickle.dumps(env.unwrapped)).settled
 
 
 def _slid(env):

@@ -64,19 +64,25 @@ class Slide2(MujocoFetchEnv, EzPickle):  # type: ignore[misc]
     Args:
         distance_threshold: metres within which both pucks must lie: 0.05 to train, and 0.075 to test as in the paper.
         friction: of pucks and table, 0.03 in the paper; where it is larger, a puck stays where it was pushed.
+        settled: whether one of the pucks, another in each episode, lies on its goal at the start.
         **settings: of ``MujocoRobotEnv``, such as ``render_mode``.
     """
 
     task: FetchTask = SLIDE2
 
     def __init__(
-        self, *, distance_threshold: float = SLIDE2.threshold, friction: float = SLIPPERY, **settings: Any
+        self,
+        *,
+        distance_threshold: float = SLIDE2.threshold,
+        friction: float = SLIPPERY,
+        settled: bool = False,
+        **settings: Any,
     ) -> None:
         if not distance_threshold > 0:
             raise ValueError(f"distance_threshold: expected a positive distance in metres, got {distance_threshold!r}.")
         if not 0 <= friction < np.inf:
             raise ValueError(f"friction: expected a coefficient that is not negative, got {friction!r}.")
-        self.friction = friction
+        self.friction, self.settled = friction, settled
         super().__init__(
             model_path=str(ROBOT),
             has_object=True,
@@ -92,7 +98,8 @@ class Slide2(MujocoFetchEnv, EzPickle):  # type: ignore[misc]
             reward_type="sparse",
             **settings,
         )
-        EzPickle.__init__(self, distance_threshold=distance_threshold, friction=friction, **settings)
+        own = {"distance_threshold": distance_threshold, "friction": friction, "settled": settled}
+        EzPickle.__init__(self, **own, **settings)
         self.pictures = Pictures(self)
 
     def compute_reward(self, achieved_goal: Floats, desired_goal: Floats, info: Any) -> Any:  # noqa: ARG002
@@ -137,7 +144,14 @@ class Slide2(MujocoFetchEnv, EzPickle):  # type: ignore[misc]
         return True
 
     def _sample_goal(self) -> Floats:
-        return np.concatenate([[*place, RESTING] for place in self._places(GOAL_RANGE, [])])
+        if not self.settled:
+            places = self._places(GOAL_RANGE, [])
+        else:
+            which = int(self.np_random.integers(len(self.task.objects)))
+            here = self.data.site(f"object{which}").xpos[:2].copy()
+            places = self._places(GOAL_RANGE, [here])
+            places[which] = here
+        return np.concatenate([[*place, RESTING] for place in places])
 
     def _is_success(self, achieved_goal: Floats, desired_goal: Floats) -> Any:
         return np.float32(sparse_reward(achieved_goal, desired_goal, self.distance_threshold) + 1)
