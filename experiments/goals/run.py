@@ -72,7 +72,7 @@ PRESETS: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...], Conf
     "smoke": (("push-held",), ARMS, (0,), _TINY),
     "laptop": (("push-held",), ARMS, (0, 1, 2, 3), _LAPTOP),
     "laptop-slide2": (("slide2-one",), ("her", "heuristic"), (0, 1), replace(_LAPTOP, steps=32_000)),
-    "laptop-larger": (("push-held",), LARGER, (0, 1, 2), _LAPTOP),
+    "laptop-larger": (("push-held",), LARGER, (0, 1), _LAPTOP),
     "paper": (("push", "slide2"), ARMS, (0, 1, 2, 3, 4), Config()),
 }
 PAPER_SLIDE2_STEPS = 10_000_000
