@@ -37,7 +37,7 @@ _MORE = 1.1  # times the yield that thresholds for each kind of edge must have t
 _SURE = 2.0  # standard errors of an interval
 _LOW, _HIGH = 0.5, 2.0  # times what was found
 _EVEN = 0.03  # what may be found where nothing is missed
-_UNSEEN = 0.005  # what may be missed where nothing is found
+_UNSEEN, _MANY = 0.005, 10_000  # what may be missed where nothing is found, and from how many judged rows on
 _USUAL_SIGHT = 0.7  # what the witness sees of all influences, where nothing tells
 _FAIR_SIGHT = 0.6  # the least that the estimate believes it to see; the interval allows for less
 _UNTRIED = 0.1  # what the interval allows it to see, at the least, where nothing tells
@@ -216,7 +216,8 @@ def _wrong(heard: Hearing) -> Estimate:
     blind = _BLIND * max(0.0, heard.unexplained - heard.usual)
     low = max(0.0, _LOW * found - error - _EVEN)
     least = _UNTRIED if heard.sight is None else max(heard.sight, _LEAST_SIGHT)
-    seen = (_HIGH * found + error + _UNSEEN) / least + blind + _DEAF * heard.deaf
+    unseen = _UNSEEN * max(1.0, float(np.sqrt(_MANY / heard.judged)))
+    seen = (_HIGH * found + error + unseen) / least + blind + _DEAF * heard.deaf
     risks = (heard.rejected, 1.0), (heard.lawless, _LAWLESS), (heard.unknown, _THIN)
     high = seen + float(np.max([risk * rows for rows, risk in risks], axis=0).mean())
     sight = _USUAL_SIGHT if heard.sight is None else max(heard.sight, _FAIR_SIGHT)

@@ -96,6 +96,7 @@ class Hearing:
     sight: float | None  # share of what influences that the mask sees do, which the witness sees too; None: untried
     deaf: float  # influences of a row that the mask sees, and of whose kind the witness does not see that many
     gaps: Bools  # (R, N, n) pairs across the cut that nobody knows
+    judged: int  # rows that this rests on
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +155,7 @@ class Trial:
             sight=sight,
             deaf=deaf,
             gaps=gaps,
+            judged=len(witness.judged),
         )
 
     def _wrong(self, swaps: Swaps, findings: list[Finding], where: list[list[Ints]], cross: Bools) -> Floats:

@@ -15,6 +15,8 @@ CLIP = 4.0  # units; what is beyond counts as a surprise, not as more
 _FEWEST, _DEEPEST = 40, 10  # of the trees
 _FEWEST_REAL = 12  # rows of a region that are real
 _GLUED = 3  # glued pairs for each real one
+_FEWEST_EPISODES = 50  # from which on glued pairs are made at the same time of two of them
+_NEARLY_NOW = 100  # rows apart, in the order of time
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +42,7 @@ def testimony(
     learn, judge = (beside(half.state, half.action) for half in halves)
     targets = np.concatenate([_targets(residuals[j]) for _, j in kind.pairs])
     real = np.concatenate(list(pairs.features(kind, learn, learn)))
-    glued = np.concatenate(list(pairs.features(kind, learn[rng.permutation(len(learn))], learn)))
+    glued = np.concatenate(list(pairs.features(kind, learn[others(halves[0], rng)], learn)))
     regions = Regions.grow(
         np.concatenate([real, glued]),
         np.concatenate([targets, -targets]),
@@ -57,9 +59,28 @@ def testimony(
     ]
     before = np.concatenate([(means[0] - means[1])[:, :1], means[0][:, 1:]], axis=1)
     where = tuple(regions(each) for each in pairs.features(kind, judge, judge))
-    others = [judge[rng.permutation(len(judge))] for _ in range(_GLUED)]
-    apart = [[regions(each) for each in pairs.features(kind, other, judge)] for other in others]
+    apart = [
+        [regions(each) for each in pairs.features(kind, judge[others(halves[1], rng)], judge)] for _ in range(_GLUED)
+    ]
     return Testimony(kind, regions, before, learnt, where, tuple(np.stack(each) for each in zip(*apart, strict=True)))
+
+
+def others(data: Transitions, rng: np.random.Generator) -> Ints:
+    """Return for each row one of another episode, at about the same time of it, (R,).
+
+    At the beginning of an episode much is alike that later is not, whether or not one moves the other. Where times are
+    not known, or episodes are few, it is any row.
+    """
+    size = len(data)
+    if data.step is None or data.episode is None or len(np.unique(data.episode)) < _FEWEST_EPISODES:
+        return rng.permutation(size)
+    order = np.lexsort((rng.random(size), data.step))
+    far = rng.integers(1, min(_NEARLY_NOW, size - 1) + 1, size)
+    found = np.empty(size, np.int64)
+    found[order] = order[(np.arange(size) + far * rng.choice([-1, 1], size)) % size]
+    same = np.asarray(data.episode)[found] == np.asarray(data.episode)
+    found[same] = rng.permutation(size)[same]
+    return found
 
 
 def _seen(residual: Floats) -> Floats:

@@ -77,7 +77,7 @@ def situations(
     odd: Bools,
     usual: Floats,
     rows: Bools,
-    rng: np.random.Generator,
+    partners: Ints,
 ) -> tuple[Situations, ...]:
     """Find situations of two factors in which a third is surprised.
 
@@ -87,10 +87,10 @@ def situations(
         odd: (L, n) surprises of the first.
         usual: (L, n) how often a factor's own state makes it surprised.
         rows: (L, n) where a factor can be judged, and no single source explains what it does.
-        rng: source of randomness.
+        partners: (T,) for each row of the second another one, to take a factor from.
     """
     learn, judge = halves
-    other = judge[rng.permutation(len(judge))]
+    other = judge[partners]
     found = []
     for kind in FactorPairs(pairs.factors, both_ways=False).kinds:
         features, *asked = (

@@ -19,7 +19,7 @@ from counterpoint.core.transitions import Transitions
 from counterpoint.learn.calibration.counting import Counts, Finding, Loudness, found
 from counterpoint.learn.calibration.laws import follow, totals
 from counterpoint.learn.calibration.own_course import SURPRISING, Course, OwnCourses
-from counterpoint.learn.calibration.testimony import CLIP, Testimony, testimony
+from counterpoint.learn.calibration.testimony import CLIP, Testimony, others, testimony
 from counterpoint.learn.calibration.together import Situations, situations
 from counterpoint.masks.pairs import FactorPairs, Kind, beside
 from counterpoint.masks.regions import Regions
@@ -141,7 +141,7 @@ class Witness:
         both = [_rates(course, learn, odd[:, j], self.judged) for j, course in enumerate(self.alone.courses)]
         usual, expected = (np.stack(each, axis=1) for each in zip(*both, strict=True))
         halves = beside(learn.state, learn.action), beside(self.judged.state, self.judged.action)
-        found = situations(self.pairs, halves, odd, usual, ready & ~loud.any(axis=1), rng)
+        found = situations(self.pairs, halves, odd, usual, ready & ~loud.any(axis=1), others(self.judged, rng))
         return replace(self, expected=expected, together=found)
 
     @cached_property
