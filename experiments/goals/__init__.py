@@ -10,7 +10,7 @@ of ResidualAttribution, fitted without labels to play that is not counted, thres
 all of them real.
 
 Tasks: ``push`` (FetchPush without the columns that entangle gripper and object), ``slide2`` (two pucks), and
-``slide2-one``, an easier variant of ours in which pucks stop soon, and one of them lies on its goal at the start. With
+``slide2-one``, an easier variant of ours in which pucks stop soon, and the second lies on its goal at the start. With
 ``-held``, and in ``slide2-one``, an action is held for three steps of the environment, and these are one decision.
 
 Differences from the paper:

@@ -71,7 +71,7 @@ _LAPTOP = Config(
 PRESETS: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...], Config]] = {
     "smoke": (("push-held",), ARMS, (0,), _TINY),
     "laptop": (("push-held",), ARMS, (0, 1, 2, 3), _LAPTOP),
-    "laptop-slide2": (("slide2-one",), ("her", "heuristic"), (0, 1), replace(_LAPTOP, steps=32_000)),
+    "laptop-slide2": (("slide2-one",), ("her", "heuristic"), (0, 1), _LAPTOP),
     "laptop-larger": (("push-held",), LARGER, (0, 1), _LAPTOP),
     "paper": (("push", "slide2"), ARMS, (0, 1, 2, 3, 4), Config()),
 }

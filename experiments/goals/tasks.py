@@ -73,7 +73,7 @@ TASKS = {
     "push-held": Task(_PUSH, PUSH, 17, (PUSH.threshold,), held=3),
     "slide2": Task(_SLIDE2, SLIDE2, 75, _BOTH),
     "slide2-held": Task(_SLIDE2, SLIDE2, 25, _BOTH, held=3),
-    "slide2-one": Task(_SLIDE2, SLIDE2, 25, _BOTH, held=3, settings={"friction": 0.5, "settled": True}),
+    "slide2-one": Task(_SLIDE2, SLIDE2, 25, _BOTH, held=3, settings={"friction": 0.5, "settled": 1}),
 }
 
 

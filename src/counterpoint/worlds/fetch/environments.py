@@ -64,7 +64,7 @@ class Slide2(MujocoFetchEnv, EzPickle):  # type: ignore[misc]
     Args:
         distance_threshold: metres within which both pucks must lie: 0.05 to train, and 0.075 to test as in the paper.
         friction: of pucks and table, 0.03 in the paper; where it is larger, a puck stays where it was pushed.
-        settled: whether one of the pucks, another in each episode, lies on its goal at the start.
+        settled: the number of a puck that lies on its goal at the start, if any; then the other is to be moved.
         **settings: of ``MujocoRobotEnv``, such as ``render_mode``.
     """
 
@@ -75,13 +75,15 @@ class Slide2(MujocoFetchEnv, EzPickle):  # type: ignore[misc]
         *,
         distance_threshold: float = SLIDE2.threshold,
         friction: float = SLIPPERY,
-        settled: bool = False,
+        settled: int | None = None,
         **settings: Any,
     ) -> None:
         if not distance_threshold > 0:
             raise ValueError(f"distance_threshold: expected a positive distance in metres, got {distance_threshold!r}.")
         if not 0 <= friction < np.inf:
             raise ValueError(f"friction: expected a coefficient that is not negative, got {friction!r}.")
+        if settled not in (None, 0, 1):
+            raise ValueError(f"settled: expected the number of a puck, 0 or 1, or None, got {settled!r}.")
         self.friction, self.settled = friction, settled
         super().__init__(
             model_path=str(ROBOT),
@@ -144,13 +146,12 @@ class Slide2(MujocoFetchEnv, EzPickle):  # type: ignore[misc]
         return True
 
     def _sample_goal(self) -> Floats:
-        if not self.settled:
+        if self.settled is None:
             places = self._places(GOAL_RANGE, [])
         else:
-            which = int(self.np_random.integers(len(self.task.objects)))
-            here = self.data.site(f"object{which}").xpos[:2].copy()
+            here = self.data.site(f"object{self.settled}").xpos[:2].copy()
             places = self._places(GOAL_RANGE, [here])
-            places[which] = here
+            places[self.settled] = here
         return np.concatenate([[*place, RESTING] for place in places])
 
     def _is_success(self, achieved_goal: Floats, desired_goal: Floats) -> Any:
