@@ -88,17 +88,9 @@ def write(folder: Path, *, docs: Path = pages.DOCS) -> None:
     if not judged:
         raise SystemExit(f"{folder}: there are no finished runs to report on.")
     heads = (
-        "rows",
-        "arm",
-        "origin",
-        "seeds",
-        "added",
-        "confirmed to the bit",
-        "near",
-        "median distance",
-        "reward right",
+        "rows", "arm", "origin", "seeds", "added", "confirmed to the bit", "near", "median distance", "reward right",
         "wins, losses",
-    )
+    )  # fmt: skip
     parts = [pages.table(heads, list(_truth(list(judged.values()))))]
     again = list(_again(found, finished(folder.parent / "again")))
     heads_again = "rows", "arm", "by seed", "other agents, the same rows", "all"

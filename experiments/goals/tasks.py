@@ -35,6 +35,7 @@ class Task:
     length: int  # decisions in an episode
     thresholds: tuple[float, ...]  # metres within which evaluation counts a success; training uses the first
     held: int = 1  # environment steps that each decision lasts
+    middle: tuple[float, float, float] = (1.34, 0.75, 0.45)  # of what is above the table, metres
     settings: Mapping[str, Any] = field(default_factory=dict)  # of the environment, if not the paper's
 
     def make(self) -> gymnasium.Env[Any, Any]:
@@ -51,29 +52,24 @@ class Task:
     @property
     def units(self) -> tuple[list[float], list[float]]:
         """What stands for 0 and for 1 in each column of an observation: the middle of the table, and usual sizes."""
-        middle = [1.0 if self.fetch is SLIDE2 else 1.34, 0.75, 0.45]
-        place, speed = [NEAR] * 3, [0.01] * 3
-        centre = [*middle, *[0.0] * (GRIPPER - 3), *len(self.objects) * [*middle, *[0.0] * (OBJECT - 3)]]
-        unit = [
-            *place,
-            0.01,
-            0.01,
-            *speed,
-            0.01,
-            0.01,
-            *len(self.objects) * [*place, 1.0, 1.0, 1.0, *speed, *[0.1] * 3],
-        ]
-        return centre, unit
+        middle, count = list(self.middle), len(self.objects)
+        centre = [*middle, *[0.0] * (GRIPPER - 3), *count * [*middle, *[0.0] * (OBJECT - 3)]]
+        return centre, [*_GRIPPER_UNITS, *count * _OBJECT_UNITS]
 
 
+# Metres, metres in a step, radians, radians in a step.
+_PLACE, _FINGERS, _SPEED, _ANGLE, _SPIN = [NEAR] * 3, [0.01] * 2, [0.01] * 3, [1.0] * 3, [0.1] * 3
+_GRIPPER_UNITS = [*_PLACE, *_FINGERS, *_SPEED, *_FINGERS]
+_OBJECT_UNITS = [*_PLACE, *_ANGLE, *_SPEED, *_SPIN]
 _PUSH, _SLIDE2 = "counterpoint/FetchPushDisentangled-v0", "counterpoint/Slide2-v0"
 _BOTH = SLIDE2.threshold, SLIDE2_TEST_THRESHOLD
+_SQUARE = 1.0, 0.75, 0.45  # the middle of Slide2's table
 TASKS = {
     "push": Task(_PUSH, PUSH, 50, (PUSH.threshold,)),
     "push-held": Task(_PUSH, PUSH, 17, (PUSH.threshold,), held=3),
-    "slide2": Task(_SLIDE2, SLIDE2, 75, _BOTH),
-    "slide2-held": Task(_SLIDE2, SLIDE2, 25, _BOTH, held=3),
-    "slide2-one": Task(_SLIDE2, SLIDE2, 25, _BOTH, held=3, settings={"friction": 0.5, "settled": 1}),
+    "slide2": Task(_SLIDE2, SLIDE2, 75, _BOTH, middle=_SQUARE),
+    "slide2-held": Task(_SLIDE2, SLIDE2, 25, _BOTH, held=3, middle=_SQUARE),
+    "slide2-one": Task(_SLIDE2, SLIDE2, 25, _BOTH, held=3, middle=_SQUARE, settings={"friction": 0.5, "settled": 1}),
 }
 
 
