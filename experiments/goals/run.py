@@ -22,7 +22,6 @@ from experiments.goals.tasks import TASKS, evaluate
 
 ARMS = ("her", "heuristic", "contacts", "learned")
 LARGER = ("larger", "added")  # with as many more rows in a batch as it takes to have all real ones of "her" in it
-OURS = (*LARGER, "late")  # arms that the paper does not have
 PILOT = 900  # seeds from here on are for trying out and are not reported
 
 
@@ -37,7 +36,6 @@ class Config:
     recipe: Recipe = field(default_factory=Recipe)
     future_until: int = 25_000  # steps until which all new goals of real rows are achieved later in their episode
     every: int = 250  # steps between rounds of making counterfactuals
-    after: int = 0  # steps before the first round
     sources: int = 20_000  # real rows that a round looks at
     pairs: int = 2_000
     contact_pairs: int = 400  # of arm "contacts", whose mask has to simulate every proposal
@@ -75,7 +73,6 @@ PRESETS: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...], Conf
     "laptop": (("push-held",), ARMS, (0, 1, 2, 3), _LAPTOP),
     "laptop-slide2": (("slide2-one",), ("her", "heuristic"), (0, 1), _LAPTOP),
     "laptop-larger": (("push-held",), LARGER, (0, 1), _LAPTOP),
-    "laptop-late": (("push-held",), ("late",), (0, 1, 2, 3), replace(_LAPTOP, after=12_000)),
     "paper": (("push", "slide2"), ARMS, (0, 1, 2, 3, 4), Config()),
 }
 PAPER_SLIDE2_STEPS = 10_000_000
@@ -103,7 +100,6 @@ def buffer(config: Config) -> dict[str, Any]:
         "larger": lambda: Constant.full(factors),
         "heuristic": lambda: masks.heuristic(task),
         "added": lambda: masks.heuristic(task),
-        "late": lambda: masks.heuristic(task),
         "contacts": lambda: Contacts(task),
         "learned": lambda: masks.learned(config.task, config.mask_rows, config.mask_epochs),
     }[config.arm]()
@@ -115,7 +111,6 @@ def buffer(config: Config) -> dict[str, Any]:
         max_fraction=config.max_fraction,
         seed=config.seed,
         sources=config.sources,
-        after=config.after,
     )
     strategy = FutureActual(2, 2, future_until=config.future_until)
     given = {"augmenter": augmenter, "mixing": mixing, "goal_selection_strategy": strategy, "noise_key": HIDDEN}

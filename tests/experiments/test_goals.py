@@ -32,9 +32,9 @@ def test_presets_compare_seed_by_seed():
     assert [c.seed for c in run.runs("laptop", ["her"], ["slide2"], [900, 901])] == [900, 901]
 
 
-@pytest.mark.parametrize("arm", ["her", "heuristic", "contacts", "larger", "added", "late"])
+@pytest.mark.parametrize("arm", ["her", "heuristic", "contacts", "larger", "added"])
 def test_the_smoke_preset_runs(arm, tmp_path):
-    config = replace(TINY, arm=arm, after=200 * (arm == "late"))
+    config = replace(TINY, arm=arm)
     with rows.recording(tmp_path / f"{config.name}.jsonl", config) as write:
         run.work(config, write)
     measured = rows.read(tmp_path / f"{config.name}.jsonl")[1]
@@ -42,7 +42,6 @@ def test_the_smoke_preset_runs(arm, tmp_path):
     assert all(0 <= row["success"] <= 1 and -50 <= row["return"] <= 0 for row in measured)
     assert (measured[-1]["share"] > 0) == (arm not in ("her", "larger"))
     assert measured[-1]["share"] <= 0.75
-    assert (measured[0]["counterfactuals"] > 0) == (arm not in ("her", "larger", "late"))
     if arm == "contacts":
         assert measured[-1]["confirmed"] == 1
 

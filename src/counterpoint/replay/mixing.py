@@ -15,7 +15,6 @@ class Mixing:
         max_fraction: largest share of counterfactual rows in a batch. At 1 a batch is like the union of both kinds.
         seed: of the one generator that makes rows and draws them.
         sources: how many real rows a round looks at, drawn anew each time; None means all of them.
-        after: how many real rows come before this begins, for agents that had better see real ones alone at first.
     """
 
     every: int = 1000
@@ -23,21 +22,19 @@ class Mixing:
     max_fraction: float = 1.0
     seed: int = 0
     sources: int | None = None
-    after: int = 0
 
     def __post_init__(self) -> None:
         require_counts(self, "every", "capacity")
         if self.sources is not None:
             require_count("sources", self.sources)
         require_share("max_fraction", self.max_fraction)
-        require_count("after", self.after, 0)
 
     def rounds(self, before: int, added: int) -> int:
         """Return how many rounds are due when ``added`` real rows follow the first ``before`` ones.
 
         With ``every=1000``, 8 rows after 996 bring one round, and 8 after 1000 none.
         """
-        return self._rounds(before + added) - self._rounds(before)
+        return (before + added) // self.every - before // self.every
 
     def counterfactuals(self, batch_size: int, real: int, counterfactual: int) -> int:
         """Return how many rows of a batch are counterfactual, given how many rows of either kind there are.
@@ -49,6 +46,3 @@ class Mixing:
             return 0
         proportional = batch_size - batch_size * real // (real + counterfactual)
         return min(proportional, int(self.max_fraction * batch_size))
-
-    def _rounds(self, real: int) -> int:
-        return max(0, real - self.after) // self.every
