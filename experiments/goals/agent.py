@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn import functional
 
 from counterpoint.worlds.fetch.tasks import NEAR
-from experiments.goals.tasks import Task
+from experiments.goals.tasks import Task, aim
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class Recipe:
     random_until: int = 10_000  # steps of random actions at the beginning
     relative: bool = False  # networks also see how far objects are from the gripper and from their goals
     epsilon: float = 0.2  # share of random actions later
+    aims: float = 0.0  # share of random actions that go for the nearest object instead
     noise: float = 0.1
     clip_observations: float = 5.0  # standard deviations, or units of ``Sight``
 
@@ -78,8 +79,8 @@ class Sight(BaseFeaturesExtractor):
 class PaperDDPG(DDPG):
     """DDPG with clipped targets, a penalty on actions, slow targets, and random actions now and then."""
 
-    def __init__(self, *given: Any, recipe: Recipe, **settings: Any) -> None:
-        self.recipe = recipe
+    def __init__(self, *given: Any, task: Task, recipe: Recipe, **settings: Any) -> None:
+        self.task, self.recipe = task, recipe
         super().__init__(*given, **settings)
 
     def train(self, gradient_steps: int, batch_size: int = 100) -> None:
@@ -115,12 +116,24 @@ class PaperDDPG(DDPG):
         n_envs: int = 1,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return actions, some of them random, as the environment gets them and as they are stored."""
-        action, stored = super()._sample_action(self.recipe.random_until, action_noise, n_envs)
+        early = self.num_timesteps < self.recipe.random_until
+        _, stored = super()._sample_action(self.recipe.random_until, action_noise, n_envs)
         drawn = np.random.random(n_envs) < self.recipe.epsilon  # noqa: NPY002 (by the agent's seed)
         if drawn.any():
             stored[drawn] = np.random.uniform(-1, 1, stored[drawn].shape)  # noqa: NPY002
-            action = self.policy.unscale_action(stored)
-        return action, stored
+        if self.recipe.aims:
+            aimed = (drawn | early) & (np.random.random(n_envs) < self.recipe.aims)  # noqa: NPY002
+            stored[aimed, :3] = self._toward_objects()[aimed]
+        return self.policy.unscale_action(stored), stored
+
+    def _toward_objects(self) -> np.ndarray:
+        """Return moves of the grippers to the nearest objects, and on, (B, 3)."""
+        normaliser = self._vec_normalize_env
+        shown: Any = normaliser.get_original_obs() if normaliser else self._last_obs
+        seen = shown["observation"]
+        ways = seen[:, np.array(self.task.objects)] - seen[:, None, :3]  # (B, objects, 3)
+        nearest = ways[np.arange(len(ways)), np.linalg.norm(ways, axis=2).argmin(axis=1)]
+        return aim(nearest, np.random.normal(size=nearest.shape))  # noqa: NPY002
 
 
 @contextmanager
@@ -152,6 +165,7 @@ def agent(task: Task, make: Callable[[], Any], recipe: Recipe, seed: int, **buff
     return PaperDDPG(
         "MultiInputPolicy",
         env,
+        task=task,
         recipe=recipe,
         learning_rate=recipe.learning_rate,
         buffer_size=recipe.buffer_size,

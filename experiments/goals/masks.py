@@ -10,7 +10,7 @@ import numpy as np
 from counterpoint import Transitions, learn
 from counterpoint.core.protocols import MaskFn
 from counterpoint.masks import Constant, Threshold, Union
-from experiments.goals.tasks import TASKS, Task
+from experiments.goals.tasks import TASKS, Task, aim
 
 STEP = 0.05  # metres that an action of 1 moves the gripper in one step of the environment
 MODELS = Path(__file__).parents[2] / "runs" / "goals"  # not kept under version control
@@ -48,7 +48,7 @@ def play(task: Task, size: int, rng: np.random.Generator) -> Transitions:
             action = rng.uniform(-1, 1, 4)
             if aims:
                 place = seen[list(task.objects[target])]
-                action[:3] = np.clip(10 * (place - seen[:3]) + 0.3 * rng.normal(size=3), -1, 1)
+                action[:3] = aim(place - seen[:3], rng.normal(size=3))
             action = action.astype(np.float32)
             after = env.step(action)[0]["observation"]
             rows.append((seen, action, after))

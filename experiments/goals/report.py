@@ -1,7 +1,7 @@
 """The plot and the tables of goal-conditioned RL: success by step, and how many steps each arm takes.
 
-Success at a step is the mean of the evaluations within ten thousand steps of it. An arm has reached a share when this
-mean is at least that; the spread is the standard deviation over seeds.
+Success at a step is the mean of five evaluations around it. An arm has reached a share when this mean is at least that;
+the spread is the standard deviation over seeds.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,8 @@ from experiments import pages, rows
 from experiments.goals.run import ARMS, LARGER, PILOT
 from experiments.goals.tasks import TASKS
 
-WINDOW = 10_000  # steps to either side
+WINDOW = 2  # evaluations to either side
+AIMED = ", aimed"  # what is added to the name of a task in which half of the random actions go for an object
 SHARES = (0.5, 0.75, 0.9)
 COLOURS = {
     "her": "tab:gray",
@@ -32,7 +33,7 @@ Lines = Iterator[tuple[str, ...]]
 class Curve(NamedTuple):
     """One run: what was measured at which steps."""
 
-    task: str
+    task: str  # with "aimed" where random actions are
     arm: str
     seed: int
     step: np.ndarray  # (K,)
@@ -43,7 +44,8 @@ class Curve(NamedTuple):
 
     def smooth(self) -> np.ndarray:
         """Return the mean success around each step, (K,)."""
-        near = np.abs(self.step[:, None] - self.step) <= WINDOW
+        number = np.arange(len(self.step))
+        near = np.abs(number[:, None] - number) <= WINDOW
         return np.asarray(near @ self.success / near.sum(axis=1))
 
     def steps_to(self, share: float) -> float:
@@ -53,7 +55,7 @@ class Curve(NamedTuple):
 
     def final(self, values: np.ndarray) -> float:
         """Return the mean over the last evaluations."""
-        return float(values[self.step >= self.step.max() - 2 * WINDOW].mean())
+        return float(values[-2 * WINDOW - 1 :].mean())
 
 
 def curves(folder: Path, *, unfinished: bool = False) -> list[Curve]:
@@ -66,7 +68,7 @@ def curves(folder: Path, *, unfinished: bool = False) -> list[Curve]:
             continue
         found.append(
             Curve(
-                task=config["task"],
+                task=config["task"] + AIMED * (config["recipe"].get("aims", 0) > 0),
                 arm=config["arm"],
                 seed=config["seed"],
                 step=np.array([line["step"] for line in lines]),
@@ -84,7 +86,8 @@ def write(folder: Path, docs: Path = pages.DOCS, *, unfinished: bool = False) ->
     found = curves(folder, unfinished=unfinished)
     if not found:
         raise SystemExit(f"{folder}: no finished runs. Start some with: python -m experiments.goals run")
-    tasks = [task for task in TASKS if any(curve.task == task for curve in found)]
+    known = [task + aimed for task in TASKS for aimed in ("", AIMED)]
+    tasks = [task for task in known if any(curve.task == task for curve in found)]
     plot(found, tasks, docs / "goals.png")
     tables = [pages.table(head, list(lines(found, tasks))) for lines, head in PARTS]
     pages.fill(docs / "goals.md", "\n\n".join(["![Success by environment steps](goals.png)", *tables]))

@@ -67,11 +67,13 @@ _LAPTOP = Config(
     steps=24_000, recipe=_SMALL, future_until=0, every=100, contact_pairs=100, max_fraction=0.5, capacity=150_000,
     evaluate_every=1_600, mask_rows=20_000,
 )  # fmt: skip
+_AIMED = replace(_LAPTOP, steps=12_000, recipe=replace(_SMALL, aims=0.5), evaluate_every=800)
 # Tasks, arms, seeds, settings. Those of "laptop" are frozen after pilot runs; see the page of results.
 PRESETS: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...], Config]] = {
     "smoke": (("push-held",), ARMS, (0,), _TINY),
     "laptop": (("push-held",), ARMS, (0, 1, 2, 3), _LAPTOP),
     "laptop-slide2": (("slide2-one",), ("her", "heuristic"), (0, 1), _LAPTOP),
+    "laptop-aimed": (("push-held",), ARMS, (0, 1, 2, 3), _AIMED),
     "laptop-larger": (("push-held",), LARGER, (0, 1), _LAPTOP),
     "paper": (("push", "slide2"), ARMS, (0, 1, 2, 3, 4), Config()),
 }

@@ -73,6 +73,11 @@ TASKS = {
 }
 
 
+def aim(way: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """Return moves along a way to an object, and on, more or less."""
+    return np.clip(10.0 * way + 0.3 * noise, -1.0, 1.0)
+
+
 def evaluate(agent: Any, task: Task, env: gymnasium.Env[Any, Any], seeds: list[int]) -> dict[str, float]:
     """Play greedy episodes, one for each seed; return what holds at their ends by threshold, and the mean return.
 

@@ -160,6 +160,24 @@ def test_the_agent_is_the_papers():
     assert first.keys() == learner.critic_target.state_dict().keys()
 
 
+def test_random_actions_may_go_for_the_nearest_object():
+    task, shares = TASKS["slide2-held"], []
+    for aims in (0.0, 1.0):
+        recipe = replace(TINY.recipe, aims=aims, random_until=300, warm_up=300, relative=True)
+        buffer = run.buffer(replace(TINY, task="slide2-held", arm="her"))
+        learner = run.agent(task, lambda: run.Telling(task.make(), islands=False), recipe, 0, **buffer).learn(300)
+        seen, after = (
+            getattr(learner.replay_buffer, name)["observation"][:300, 0]
+            for name in ("observations", "next_observations")
+        )
+        moved = np.abs(after - seen)[:, [*task.objects[0], *task.objects[1]]].max(axis=1) > 1e-3
+        shares.append(moved.mean())
+        actions = learner.replay_buffer.actions[:300, 0]
+        assert np.abs(actions).max() <= 1
+        assert actions.std(axis=0).min() > 0.2
+    assert shares[1] > 2 * shares[0]
+
+
 def written(folder, arm, seed, speed):
     config = replace(TINY, arm=arm, seed=seed)
     with rows.recording(folder / "laptop" / f"{config.name}.jsonl", config) as write:
