@@ -72,7 +72,12 @@ _AIMED = replace(_LAPTOP, steps=12_000, recipe=replace(_SMALL, aims=0.5), evalua
 PRESETS: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...], Config]] = {
     "smoke": (("push-held",), ARMS, (0,), _TINY),
     "laptop": (("push-held",), ARMS, (0, 1, 2, 3), _LAPTOP),
-    "laptop-slide2": (("slide2-one",), ("her", "heuristic"), (0, 1), _LAPTOP),
+    "laptop-slide2": (
+        ("slide2-one",),
+        ("her", "heuristic"),
+        (0, 1),
+        replace(_AIMED, steps=48_000, evaluate_every=1_600),
+    ),
     "laptop-aimed": (("push-held",), ARMS, (0, 1, 2, 3), _AIMED),
     "laptop-larger": (("push-held",), LARGER, (0, 1), _LAPTOP),
     "paper": (("push", "slide2"), ARMS, (0, 1, 2, 3, 4), Config()),
