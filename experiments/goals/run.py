@@ -68,18 +68,14 @@ _LAPTOP = Config(
     evaluate_every=1_600, mask_rows=20_000,
 )  # fmt: skip
 _AIMED = replace(_LAPTOP, steps=12_000, recipe=replace(_SMALL, aims=0.5), evaluate_every=800)
-# Tasks, arms, seeds, settings. Those of "laptop" are frozen after pilot runs; see the page of results.
+_TWO_PUCKS = replace(_AIMED, steps=48_000, evaluate_every=1_600)
+# Tasks, arms, seeds, settings. Those of laptops are frozen after pilot runs; see the page of results.
 PRESETS: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...], Config]] = {
     "smoke": (("push-held",), ARMS, (0,), _TINY),
     "laptop": (("push-held",), ARMS, (0, 1, 2, 3), _LAPTOP),
-    "laptop-slide2": (
-        ("slide2-one",),
-        ("her", "heuristic"),
-        (0, 1),
-        replace(_AIMED, steps=48_000, evaluate_every=1_600),
-    ),
-    "laptop-aimed": (("push-held",), ARMS, (0, 1, 2, 3), _AIMED),
     "laptop-larger": (("push-held",), LARGER, (0, 1), _LAPTOP),
+    "laptop-aimed": (("push-held",), ARMS, (0, 1, 2, 3), _AIMED),
+    "laptop-slide2": (("slide2-one",), ("her", "heuristic"), (0, 1, 2, 3), _TWO_PUCKS),
     "paper": (("push", "slide2"), ARMS, (0, 1, 2, 3, 4), Config()),
 }
 PAPER_SLIDE2_STEPS = 10_000_000
