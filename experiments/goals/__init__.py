@@ -29,4 +29,5 @@ Differences from the paper:
 7. The mask of ``contacts`` has to simulate every proposal, so that arm looks at fewer pairs in each round.
 8. With ``relative``, networks also see how far objects are from the gripper and from their goals, computed from each
    row after all swaps, and all columns in fixed units instead of running normalisation.
+9. With ``aims``, half of the random actions go for the nearest object; the paper's are all uniform.
 """
