@@ -1,6 +1,6 @@
 """The robots of the experiment on trust: verdicts on MuJoCo environments beside what the simulator says."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,7 @@ import numpy as np
 from counterpoint import Augmenter, Factorization, Transitions
 from counterpoint.adapters.mujoco import Simulator, derive, factorization
 from counterpoint.core.arrays import Bools, Floats
-from counterpoint.learn import ResidualAttribution
+from counterpoint.learn import Calibration, ResidualAttribution, TreeAttribution
 from counterpoint.learn.calibration.calibrate import gather, judge
 from counterpoint.learn.calibration.judging import Asked
 from counterpoint.masks import Constant, Proximity, Supported
@@ -31,6 +31,7 @@ class Config:
     epochs: int = 30
     counterfactuals: int = 1_000  # that the simulator is asked about
     seed: int = 0
+    trees: bool = False  # learned by trees alone
 
     @property
     def name(self) -> str:
@@ -42,6 +43,7 @@ PRESETS = {
     "smoke": [Config("FetchPush", rows=2_000, fitted=300, epochs=1, counterfactuals=30)],
     "laptop": [Config(name) for name in mujoco.ENVIRONMENTS],
     "foreign": [Config(name) for name in mujoco.ENVIRONMENTS],
+    "repaired": [Config(name, trees=True) for name in ("FetchPush", "FetchPickAndPlace", "Slide2")],
     "strangers": [Config(name, rows=8_000, fitted=8_000, counterfactuals=500) for name in mujoco.ENVIRONMENTS],
 }
 
@@ -49,7 +51,10 @@ PRESETS = {
 def masks(
     config: Config, data: Transitions, other: Transitions, factors: Factorization, rng: np.random.Generator
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the masks of a robot; the learned one to be judged at the threshold that the verdict chooses."""
+    """Yield the masks of a robot; learned ones to be judged at the threshold that the verdict chooses."""
+    if config.trees:
+        yield "learned by trees", TreeAttribution(allow_constant=True).fit(other, factors, rng=rng, progress=False)
+        return
     places = mujoco.PLACES.get(config.environment)
     for radius in RADII if places else ():
         near = Proximity(factors, places or {}, radius, attached=(mujoco.ROBOT,))
@@ -58,6 +63,18 @@ def masks(
     yield "identity", Constant.identity(factors)
     fitted = ResidualAttribution(epochs=config.epochs, allow_constant=True)
     yield "learned", fitted.fit(other, factors, rng=rng, progress=False)
+
+
+def judged(
+    given: Iterator[tuple[str, Any]], ask: Callable[[Any], Calibration], data: Transitions, factors: Factorization
+) -> Iterator[tuple[str, Calibration, Any]]:
+    """Yield masks with what is said of them; what trees have learned once more with ``Supported``."""
+    for name, mask in given:
+        found, used = chosen(mask, ask(mask)) if hasattr(mask, "scores") else (ask(mask), mask)
+        yield name, found, used
+        if isinstance(mask, TreeAttribution):
+            safe = Supported(used, data, factors)
+            yield f"{name}, supported", ask(safe), safe
 
 
 def work(config: Config, write: rows.Write) -> None:
@@ -71,9 +88,12 @@ def work(config: Config, write: rows.Write) -> None:
     simulator = Simulator(env, real=whole, sample=200, workers=1)
     witness, support = gather(data, factors, rng=rng)
     lively = np.append(~witness.alone.still, np.ones(factors.m, np.bool_))
-    for step, (name, mask) in enumerate(masks(config, data, other, factors, rng)):
-        found = judge(Asked(mask, factors, recompute), witness, support, rng=rng)
-        found, used = chosen(mask, found) if name == "learned" else (found, mask)
+
+    def ask(mask: Any) -> Calibration:
+        return judge(Asked(mask, factors, recompute), witness, support, rng=rng)
+
+    answers = judged(masks(config, data, other, factors, rng), ask, data, factors)
+    for step, (name, found, used) in enumerate(answers):
         augmenter = Augmenter(factors, used, no_reward, _never, derive=recompute)
         try:
             made = augmenter.fill(whole[~first], config.counterfactuals, rng=rng)

@@ -8,7 +8,7 @@ import numpy as np
 
 from counterpoint import Augmenter, Transitions
 from counterpoint.core.arrays import Array, Bools, Floats
-from counterpoint.learn import Calibration, ResidualAttribution
+from counterpoint.learn import Calibration, ResidualAttribution, TreeAttribution
 from counterpoint.learn.calibration.calibrate import gather, judge
 from counterpoint.learn.calibration.judging import Asked
 from counterpoint.masks import Constant, Proximity, Supported, Threshold
@@ -33,6 +33,7 @@ class Config:
     kinds: tuple[str, ...] = STRANGE
     fitted: int = 0  # if any, learned masks alone are judged, and this many other rows are what they learn from
     epochs: int = 30  # of its training
+    trees: bool = False  # learned by trees, too, and at no other thresholds
 
     @property
     def name(self) -> str:
@@ -51,6 +52,7 @@ PRESETS = {
     "laptop": _preset(range(6000, 6060), range(6000, 6060), 40_000),
     "strangers": _preset(range(6000, 6060), range(6005, 6060, 10), 8_000, rows=8_000, fresh=4_000, pairs=2_000),
     "foreign": _preset(range(9000, 9060), range(9005, 9060, 10), 20_000, kinds=FOREIGN),
+    "repaired": _preset(range(0), range(9105, 9160, 10), 20_000, kinds=FOREIGN, trees=True),
 }
 
 
@@ -92,12 +94,19 @@ def masks(world: Zoo, data: Transitions) -> Iterator[tuple[str, Any]]:
 
 
 def learned(config: Config, world: Zoo, data: Transitions, rng: np.random.Generator) -> Iterator[tuple[str, Any]]:
-    """Yield a learned estimator, to be judged at the threshold that the verdict chooses, and at two others."""
+    """Yield learned estimators, to be judged at the threshold that the verdict chooses, and one at two others."""
     other = collect(world, world.policy, config.fitted, rng, environments=256)
+    if config.trees:
+        yield (
+            "learned by trees",
+            TreeAttribution(allow_constant=True).fit(other, world.factors, rng=rng, progress=False),
+        )
     fitted = ResidualAttribution(epochs=config.epochs, allow_constant=True).fit(
         other, world.factors, rng=rng, progress=False
     )
     yield "learned", fitted
+    if config.trees:
+        return
     scores = np.sort(fitted.scores(data.state[:2_000], data.action[:2_000]), axis=None)
     edges = float(world.mask(data.state[:2_000], data.action[:2_000]).mean())
     for times in (0.7, 1.3):  # as many edges as the exact mask has, times this
@@ -116,7 +125,7 @@ def work(config: Config, write: rows.Write) -> None:
     judged = learned(config, world, data, rng) if config.fitted else masks(world, data)
     for step, (name, mask) in enumerate(judged):
         found = judge(Asked(mask, factors, derive), witness, support, rng=rng)
-        found, used = chosen(mask, found) if name == "learned" else (found, mask)
+        found, used = chosen(mask, found) if hasattr(mask, "scores") else (found, mask)
         truth = _truth(config, world, used, fresh, lively, noise, rng)
         about: dict[str, Any] = {"kinds": list(world.drawn), "policy": world.blueprint.behaviour.style}
         about["relative_yield"] = truth["made"] / max(1.0, exact)

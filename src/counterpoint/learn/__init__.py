@@ -29,6 +29,7 @@ from counterpoint.learn.estimators.residual_attribution import ResidualAttributi
 from counterpoint.learn.estimators.reward_model import RewardModel
 from counterpoint.learn.estimators.sandy_mixture import SandyMixture
 from counterpoint.learn.estimators.sandy_transformer import SandyTransformer
+from counterpoint.learn.estimators.tree_attribution import TreeAttribution
 from counterpoint.learn.training.fitting import History
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "RewardModel",
     "SandyMixture",
     "SandyTransformer",
+    "TreeAttribution",
     "calibrate",
     "load",
 ]

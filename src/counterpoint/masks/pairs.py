@@ -67,17 +67,18 @@ class FactorPairs:
         """
         for i, j in kind.pairs:
             which = np.broadcast_to(np.array([i, j], np.float64), (len(target), 2))
-            yield np.concatenate([self._pair(source, target, i, j), which], axis=1)
+            yield np.concatenate([self.pair(source, target, i, j), which], axis=1)
 
-    def _pair(self, source: Array, target: Array, i: int, j: int) -> Floats:
+    def pair(self, source: Array, target: Array, i: int, j: int) -> Floats:
+        """Return the features of any two nodes, without the last two, (B, F)."""
         there, here = self._own(i), self._own(j)
         if not self._placed(i, j):
             one, two = source[:, there], target[:, here]
             parts = [one, two]
             if len(there) * len(here) <= _MOST_DIFFERENCES:
-                parts.append((one[:, :, None] - two[:, None]).reshape(len(one), -1))
+                parts.append((one[:, :, None] - two[:, None]).reshape(len(one), len(there) * len(here)))
             return np.concatenate(parts, axis=1).astype(np.float64)
-        offset = self._position(source, i) - self._position(target, j)
+        offset = self.position(source, i) - self.position(target, j)
         distance = np.sqrt((offset * offset).sum(axis=1, keepdims=True))
         return np.concatenate([offset, distance, source[:, self._rest(i)], target[:, self._rest(j)]], axis=1)
 
@@ -105,7 +106,8 @@ class FactorPairs:
         place = {shift + column for column in self.factors.positions[self.factors.names[node]].columns}
         return [column for column in self._own(node) if column not in place]
 
-    def _position(self, rows: Array, node: int) -> Floats:
+    def position(self, rows: Array, node: int) -> Floats:
+        """Return where a node is that has a position, (B, axes)."""
         values = rows[:, : self.factors.state_width] if node < self.factors.n else rows[:, self.factors.state_width :]
         return self.factors.positions[self.factors.names[node]].of(values.astype(np.float64))
 

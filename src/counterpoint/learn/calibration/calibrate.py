@@ -128,12 +128,14 @@ def judge(
 
 def _of_kinds(trial: Trial, chosen: Point, aim: float, bar: float) -> Floats | None:
     """Return a threshold for each kind of edge, if these yield clearly more than one for all, or alone keep the aim."""
-    kept, least = chosen.wrong <= aim, _MORE * chosen.accepted
+    kept = chosen.wrong <= aim
     many = [(taus, _point(trial, taus)) for taus in by_kind(trial)]
-    points = [point for _, point in many if point.wrong <= aim and point.accepted >= (least if kept else LEAST_YIELD)]
+    points = [point for _, point in many if point.wrong <= aim and point.accepted >= LEAST_YIELD]
     if not points:
         return None
     found = points[best(points, aim, LEAST_YIELD, max(bar, chosen.high) if kept else bar)]
+    if kept and found.accepted < _MORE * chosen.accepted:
+        return None
     return next(taus for taus, point in many if point is found)
 
 

@@ -15,6 +15,7 @@ BISECTIONS = 6
 _LEVELS = (0.5, 0.3, 0.2, 0.14, 0.1, 0.07, 0.05, 0.035, 0.025, 0.017, 0.012, 0.008, 0.005, 0.002)
 _FEWEST = 10  # influences of a kind that were seen, from which on it gets a threshold of its own
 _NEARLY = 1.5  # times the lowest upper end: hardly less sure
+_ENOUGH = 0.8  # of the largest yield that keeps the target: the rest is given up for edges that may be there
 
 
 class Point(NamedTuple):
@@ -85,7 +86,9 @@ def best(points: Sequence[Point], target: float, least: float, bar: float) -> in
     good = [k for k in useful if points[k].wrong <= target]
     if good:
         limit = max(bar, _NEARLY * min(points[k].high for k in good))
-        return max((k for k in good if points[k].high <= limit), key=lambda k: points[k].accepted)
+        sure = [k for k in good if points[k].high <= limit]
+        most = max(points[k].accepted for k in sure)
+        return min((k for k in sure if points[k].accepted >= _ENOUGH * most), key=lambda k: points[k].accepted)
     return min(useful or range(len(points)), key=lambda k: (np.isnan(points[k].wrong), points[k].wrong))
 
 

@@ -13,10 +13,11 @@ from counterpoint.learn.estimators.masked_likelihood import MaskedLikelihood
 from counterpoint.learn.estimators.residual_attribution import ResidualAttribution
 from counterpoint.learn.estimators.sandy_mixture import SandyMixture
 from counterpoint.learn.estimators.sandy_transformer import SandyTransformer
+from counterpoint.learn.estimators.tree_attribution import TreeAttribution
 from counterpoint.learn.training import storage
 
 # Files name one of these classes; nothing else is ever looked up or imported for them.
-_KINDS: tuple[type[NetworkEstimator], ...] = (
+_KINDS: tuple[type[NetworkEstimator] | type[TreeAttribution], ...] = (
     SandyMixture,
     SandyTransformer,
     MaskedLikelihood,
@@ -24,11 +25,12 @@ _KINDS: tuple[type[NetworkEstimator], ...] = (
     ResidualAttribution,
     InputGradient,
     ActionInfluence,
+    TreeAttribution,
 )
 ESTIMATORS = {kind.__name__: kind for kind in _KINDS}
 
 
-def load(path: str | Path, *, factors: Factorization | None = None) -> NetworkEstimator:
+def load(path: str | Path, *, factors: Factorization | None = None) -> NetworkEstimator | TreeAttribution:
     """Read an estimator that ``save`` wrote, whichever kind it is.
 
     Args:

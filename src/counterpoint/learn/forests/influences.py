@@ -1,0 +1,101 @@
+"""What trees have learned about influences: scores of edges, and how it is stored."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from counterpoint.core.arrays import Array, Bools, Floats
+from counterpoint.core.factors import Factorization
+from counterpoint.learn.forests.forest import Forest
+from counterpoint.learn.forests.joint import Situation
+from counterpoint.learn.forests.outlook import Outlook
+from counterpoint.masks.pairs import beside
+
+_SMALLEST, _LARGEST, _BY_PUSH = 0.5, 2.0, 0.25  # pushes in units of noise, and what each unit between adds to a score
+
+
+@dataclass(frozen=True, eq=False)
+class Influences:
+    """What was learned."""
+
+    outlook: Outlook
+    always: Bools  # (N, n) edges that are there in every transition
+    asked: Bools  # (N, n) pairs that may have one that comes and goes
+    forests: tuple[Forest, ...]  # for each kind of pair the chance of a surprise, and the push
+    changers: tuple[tuple[int, int, int], ...]  # source, target, and who changes what the source does
+    situations: tuple[Situation, ...]  # of two sources that act together
+
+    def scores(self, state: Array, action: Array) -> Floats:
+        """Return scores, (B, N, n)."""
+        rows, n = self.outlook.placed(beside(state, action)), self.always.shape[1]
+        scores = np.zeros((len(rows), *self.always.shape))
+        for pairs, forest in zip(self.outlook.kinds(self.asked), self.forests, strict=True):
+            for i, j in pairs:
+                told = forest(self.outlook.pair(i, j, rows, rows))
+                push = np.clip(np.abs(told[:, 1:]).max(axis=1) - _SMALLEST, 0.0, _LARGEST)
+                scores[:, i, j] = np.maximum(np.minimum(told[:, 0], 1.0), _BY_PUSH * push)
+        for each in self.situations:
+            for pair in each.pairs:
+                chance = each.forest(self.outlook.pair(*pair, rows, rows))
+                scores[:, pair, each.target] = np.maximum(scores[:, pair, each.target], chance)
+        single = scores.copy()
+        for i, j, k in self.changers:
+            scores[:, k, j] = np.maximum(scores[:, k, j], single[:, i, j])
+        scores[:, self.always | np.eye(len(self.always), n, dtype=np.bool_)] = 1.0
+        return scores
+
+    def weights(self) -> dict[str, Tensor]:
+        """Return what it takes to build it again, by names."""
+        arrays: dict[str, Array] = {
+            "drift": self.outlook.drift,
+            "always": self.always,
+            "asked": self.asked,
+            "changers": np.array(self.changers, np.int64).reshape(-1, 3),
+        }
+        for k, forest in enumerate(self.forests):
+            arrays |= {f"forest.{k}.{name}": each for name, each in forest.arrays().items()}
+        for k, each in enumerate(self.situations):
+            arrays |= {f"situation.{k}.{name}": values for name, values in each.forest.arrays().items()}
+            arrays[f"situation.{k}.nodes"] = np.array([(*pair, each.target) for pair in each.pairs], np.int64)
+        return {name: torch.from_numpy(np.array(each)) for name, each in arrays.items()}
+
+    @classmethod
+    def of(cls, weights: Mapping[str, Tensor], factors: Factorization) -> "Influences":
+        """Build it from weights that nobody has checked yet."""
+        arrays = {name: each.numpy() for name, each in weights.items()}
+        size, width = (factors.n + factors.m, factors.n), factors.state_width + factors.action_width
+        outlook, always, asked = Outlook(factors, arrays["drift"]), arrays["always"], arrays["asked"]
+        if outlook.drift.shape != (width + 1, width) or not np.isfinite(outlook.drift).all():
+            raise ValueError("the drift has another shape than the factors, or is no number")
+        if always.shape != size or asked.shape != size or not always.dtype == asked.dtype == np.bool_:
+            raise ValueError("the edges have another shape than the factors")
+        if (asked & (always | np.eye(*size, dtype=np.bool_))).any():
+            raise ValueError("an edge cannot come and go and always be there")
+        kinds, row = outlook.kinds(asked), outlook.placed(np.zeros((1, width)))
+        forests = tuple(
+            Forest.of(_part(arrays, f"forest.{k}."), outlook.pair(*pairs[0], row, row).shape[1])
+            for k, pairs in enumerate(kinds)
+        )
+        found: list[Situation] = []
+        while f"situation.{len(found)}.nodes" in arrays:
+            part = _part(arrays, f"situation.{len(found)}.")
+            nodes = _nodes(part.pop("nodes"), size)
+            pairs = tuple((a, b) for a, b, _ in nodes)
+            forest = Forest.of(part, outlook.pair(*pairs[0], row, row).shape[1])
+            found.append(Situation(nodes[0][2], pairs, forest))
+        triples = tuple((i, j, k) for i, k, j in _nodes(arrays["changers"][:, [0, 2, 1]], size))
+        return cls(outlook, always, asked, forests, triples, tuple(found))
+
+
+def _part(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:
+    return {name.removeprefix(prefix): each for name, each in arrays.items() if name.startswith(prefix)}
+
+
+def _nodes(triples: Array, size: tuple[int, int]) -> list[tuple[int, int, int]]:
+    """Return triples of two sources and a target, checked."""
+    if triples.ndim != 2 or (triples < 0).any() or (triples >= [size[0], size[0], size[1]]).any():
+        raise ValueError("a situation has nodes that the factors do not have")
+    return [(int(a), int(b), int(j)) for a, b, j in triples]
