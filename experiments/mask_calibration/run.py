@@ -43,7 +43,7 @@ class Config:
 PRESETS: dict[str, tuple[tuple[str, ...], tuple[int, ...], Config]] = {  # estimators, data seeds, settings
     "smoke": (("blurred", "identity"), (100,), Config(rows=2000, pairs=1000)),
     "laptop": ((*MADE, *BROKEN, *LEARNED), (100, 101, 102), Config()),
-    "again": (LEARNED, (103,), Config()),  # with later versions of calibrate
+    "again": ((*LEARNED, "TreeAttribution"), (103,), Config()),  # with later versions of calibrate
 }
 
 
