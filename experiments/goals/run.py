@@ -75,7 +75,8 @@ PRESETS: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...], Conf
     "laptop": (("push-held",), ARMS, (0, 1, 2, 3), _LAPTOP),
     "laptop-larger": (("push-held",), LARGER, (0, 1), _LAPTOP),
     "laptop-aimed": (("push-held",), ARMS, (0, 1, 2, 3), _AIMED),
-    "laptop-slide2": (("slide2-one",), ("her", "heuristic"), (0, 1, 2, 3), _TWO_PUCKS),
+    "laptop-slide2": (("slide2-one",), ("her", "heuristic"), (0, 1, 2), _TWO_PUCKS),
+    "laptop-slippery": (("slide2-held",), ("her", "heuristic"), (0, 1), replace(_TWO_PUCKS, steps=24_000)),
     "paper": (("push", "slide2"), ARMS, (0, 1, 2, 3, 4), Config()),
 }
 PAPER_SLIDE2_STEPS = 10_000_000
