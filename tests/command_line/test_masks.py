@@ -12,6 +12,7 @@ import pytest
 from counterpoint import Augmenter, files, learn
 from counterpoint.files import gathering, scanning
 from counterpoint.learn import load
+from counterpoint.metrics import Estimate
 from counterpoint.worlds import Place
 from tests.command_line.sprites import WORLD, augment, run
 from tests.files.examples import current_umask
@@ -96,6 +97,32 @@ class TestMasks:
         np.testing.assert_array_equal(first, same)
         assert not np.array_equal(first, other)
         assert mask.read_bytes() == (mask.parent / "same.safetensors").read_bytes()
+
+    @pytest.mark.parametrize("best", ["SandyMixture", "InputGradient"])
+    def test_of_several_the_one_that_is_judged_best_is_kept(self, data, capsys, monkeypatch, best):
+        def judged(fitted, held, factors, *, rng, progress):
+            assert 70 < len(held) < 80
+            mine = type(fitted).__name__ == best
+            wrong = Estimate(0.0, 0.0, 0.04 if mine else 0.5)
+            return learn.Calibration(
+                0.1, wrong, wrong, wrong, 0.5, 0.0, 0.01, (), (), fine=mine, verdict="so so", fine_if_supported=mine
+            )
+
+        monkeypatch.setattr(learn, "calibrate", judged)
+        monkeypatch.setattr("counterpoint.learn.calibration.calibrate.FEWEST_ROWS", 50)
+        names = ("--estimator", "SandyMixture,InputGradient", "--setting", "epochs=1", "--out", "mask.safetensors")
+        code, out, err = run(capsys, "fit-mask", "data.parquet", "robot.toml", *names)
+        assert code == 0, err
+        assert "SandyMixture: so so" in out
+        assert "InputGradient: so so" in out
+        assert f"mask.safetensors: {best}, fitted to 22" in out
+        assert type(load("mask.safetensors")).__name__ == best
+
+    def test_several_cannot_be_compared_without_rows_to_judge_them_by(self, data, capsys):
+        names = ("--estimator", "SandyMixture,InputGradient", "--out", "mask.safetensors")
+        code, _, err = run(capsys, "fit-mask", "data.parquet", "robot.toml", *names)
+        assert code == 2
+        assert "cannot be compared, because no rows are held out to judge them by" in err
 
     def test_columns_that_never_vary_are_carried(self, data, capsys):
         data.state[:, 0] = data.next_state[:, 0] = 0.5

@@ -36,7 +36,8 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
         "--estimator",
         default=RECOMMENDED,
         metavar="NAME",
-        help=f"which one to fit ({RECOMMENDED}); any other name prints the list",
+        help=f"which one to fit ({RECOMMENDED}); several, with commas between, are all fitted, and the one that is "
+        "judged best is kept; any other name prints the list",
     )
     verb.add_argument(
         "--setting",
@@ -58,30 +59,57 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Fit an estimator and save it."""
+    """Fit estimators and save the one that is judged best."""
     require_free(Path(given.out), force=given.force)
-    kind = arguments.estimator_class(given.estimator)
-    try:
-        estimator = kind(**{"allow_constant": True, **dict(given.setting)})  # columns that never vary are carried
-    except TypeError as error:
-        raise ValueError(f"--setting: {kind.__name__} does not take this: {error}") from error
+    kinds = [arguments.estimator_class(name.strip()) for name in given.estimator.split(",")]
+    estimators = [_with_settings(kind, dict(given.setting)) for kind in kinds]
     source = arguments.opened(given)
     description = arguments.described(given.description, source)
     require_apart({"the output": Path(given.out)}, arguments.inputs(source, description))
     factors, data = description.factors, arguments.sampled(given, source)
     rng = np.random.default_rng(given.seed)
     learning, held = _halves(given.held_out, data, factors, rng)
-    terminal = announce(f"fit-mask: {kind.__name__}, {len(learning):,} rows")
-    with leading_to(Path(given.out)):  # PyTorch keeps files of its own
-        fitted = estimator.fit(learning, factors, rng=rng, progress=terminal)
-    fitted.save(given.out, force=given.force)
-    print(f"{given.out}: {kind.__name__}, fitted to {len(learning):,} transitions with {factors.n} state factors")
-    if held is None:
-        print(f"next: counterpoint score-mask {given.out} HELD_OUT_DATA finds a threshold")
-        return 0
-    learn: Any = importlib.import_module("counterpoint.learn")
-    print(learn.calibrate(fitted, held, factors, rng=rng, progress=terminal))
+    if len(kinds) > 1 and held is None:
+        raise ValueError(
+            f"--estimator: {given.estimator} cannot be compared, because no rows are held out to judge them by. Fit "
+            "one of them, or give more rows and a larger --held-out. Rows with derived columns are not judged here."
+        )
+    fitted, verdicts = [], []
+    for estimator in estimators:
+        name = type(estimator).__name__
+        terminal = announce(f"fit-mask: {name}, {len(learning):,} rows")
+        with leading_to(Path(given.out)):  # PyTorch keeps files of its own
+            fitted.append(estimator.fit(learning, factors, rng=rng, progress=terminal))
+        if held is not None:
+            verdicts.append(_judged(fitted[-1], held, factors, given.seed, terminal))
+            if len(kinds) > 1:
+                print(f"{name}: {verdicts[-1].verdict}\n")
+    best = min(range(len(fitted)), key=lambda k: _merit(verdicts[k])) if held is not None else 0
+    fitted[best].save(given.out, force=given.force)
+    chosen = type(fitted[best]).__name__
+    print(f"{given.out}: {chosen}, fitted to {len(learning):,} transitions with {factors.n} state factors")
+    print(verdicts[best] if verdicts else f"next: counterpoint score-mask {given.out} HELD_OUT_DATA finds a threshold")
     return 0
+
+
+def _with_settings(kind: Any, settings: dict[str, Any]) -> Any:
+    """Return an estimator with settings; columns that never vary are carried."""
+    try:
+        return kind(**{"allow_constant": True, **settings})
+    except TypeError as error:
+        raise ValueError(f"--setting: {kind.__name__} does not take this: {error}") from error
+
+
+def _judged(fitted: Any, held: Transitions, factors: Factorization, seed: int, terminal: bool) -> Any:
+    """Return the verdict on an estimator; each is judged with the same randomness."""
+    learn: Any = importlib.import_module("counterpoint.learn")
+    return learn.calibrate(fitted, held, factors, rng=np.random.default_rng([seed, 1]), progress=terminal)
+
+
+def _merit(verdict: Any) -> tuple[bool, float]:
+    """Return what is least for the best one: fine, with the largest yield, or else with the least upper end."""
+    shown = verdict.by_kind or verdict
+    return not shown.fine, -shown.accepted if shown.fine else shown.wrong.high
 
 
 def _halves(
