@@ -62,8 +62,8 @@ def calibrate(
     """Choose a threshold with a large yield at which well under ``target`` of the counterfactuals are wrong.
 
     It aims at half of the target, if any threshold reaches that: the estimate errs, too. For the same reason it
-    gives up a fifth of the largest yield. A mask is judged as it is. Half of the data is for a witness to learn from, the other half is counted. There are three answers:
-    fine, do not augment, and cannot tell.
+    gives up a fifth of the largest yield. A mask is judged as it is. Half of the data is for a witness to learn from,
+    the other half is counted. There are three answers: fine, do not augment, and cannot tell.
 
     Args:
         estimator: anything with a method ``scores``, or a function that returns scores, as for
