@@ -32,10 +32,16 @@ def read(folder: Path, *, robots: bool = False) -> list[rows.Row]:
 
 
 def write(folder: Path, docs: Path = pages.DOCS) -> None:
-    """Write ``trust.png``, and the table into ``trust.md`` between its two marks; print it too."""
+    """Write ``trust.png``, and the table into ``trust.md`` between its two marks; print it too.
+
+    Where learned masks alone were judged, the table is printed, and no more.
+    """
     found = read(folder)
     if not found:
         raise SystemExit(f"{folder}: no finished runs. Start some with: python -m experiments.trust run")
+    if all(row["mask"].startswith("learned") for row in found):
+        print(learned_table(found + read(folder, robots=True)))
+        return
     plot(_by_measure(found)[0], docs / "trust.png")
     parts = ["![Estimate against truth](trust.png)", claims(found), table(found)]
     robots = read(folder, robots=True)
@@ -88,6 +94,24 @@ def _learned(found: list[rows.Row]) -> str:
     mine = [row for row in found if row["mask"] == "learned"]
     good = [row["truth"] <= TARGET and row["relative_yield"] >= 0.5 for row in mine]
     return f"{_share(good)} ({sum(good)} of {len(good)})"
+
+
+def learned_table(found: list[rows.Row]) -> str:
+    """Return one line for each learned mask of each world or robot."""
+    lines = [
+        [
+            row.get("robot", f"{row['seed']}: {', '.join(row.get('kinds', []))}"),
+            row["mask"],
+            f"{row['beyond_noise']:.1%} ({row['truth']:.1%})",
+            f"{row['relative_yield']:.0%}",
+            f"{row['wrong_value']:.1%} ({row['wrong_low']:.1%} to {row['wrong_high']:.1%})",
+            f"{row['unknown_value']:.1%}",
+            "fine" if row["fine"] else row["verdict"].split(":")[0],
+        ]
+        for row in found
+    ]
+    head = ["world or robot", "mask", "wrong beyond the noise (at all)", "yield", "estimate", "unknown", "verdict"]
+    return pages.table(head, lines)
 
 
 def robot_table(found: list[rows.Row]) -> str:

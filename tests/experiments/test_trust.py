@@ -55,3 +55,23 @@ def test_a_run_is_what_the_report_shows(tmp_path, capsys):
     assert "stale" not in page
     assert (docs / "trust.png").stat().st_size > 10_000
     assert "the interval covers the truth" in capsys.readouterr().out
+
+
+def test_of_learned_masks_alone_a_table_is_printed_and_no_page_touched(tmp_path, capsys):
+    figures = {"truth": 0.02, "beyond_noise": 0.01, "relative_yield": 0.8, "unknown_value": 0.1, "fine": True}
+    figures |= {"wrong_value": 0.01, "wrong_low": 0.0, "wrong_high": 0.03, "verdict": "fine"}
+    for name, about in (("learned-1", {"kinds": ["hinge"]}), ("robot-FetchPush", {"robot": "FetchPush"})):
+        with rows.recording(tmp_path / f"{name}.jsonl", run.Config(1, fitted=5)) as write:
+            write(step=0, mask="learned by trees", **figures, **about)
+    report.write(tmp_path, tmp_path / "nowhere")
+    said = capsys.readouterr().out
+    assert "| 1: hinge | learned by trees | 1.0% (2.0%) | 80% |" in said
+    assert "| FetchPush | learned by trees |" in said
+
+
+def test_trees_are_judged_beside_networks():
+    world = Zoo(3, kinds=("push",))
+    data = collect(world, world.policy, 500, np.random.default_rng(0))
+    config = run.Config(3, kinds=("push",), fitted=600, epochs=1, trees=True)
+    names = [name for name, _ in run.learned(config, world, data, np.random.default_rng(0))]
+    assert names == ["learned by trees", "learned"]

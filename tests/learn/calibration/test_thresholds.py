@@ -68,6 +68,13 @@ def test_the_best_point_keeps_the_target_or_comes_nearest():
     assert best(points[3:], 0.005, 0.01, 0.04) == 0
 
 
+def test_a_little_yield_is_given_up_for_edges_that_may_be_there():
+    points = [Point(tau, 0.0, accepted, 0.01) for tau, accepted in ((0.1, 0.5), (0.2, 0.81), (0.3, 0.9), (0.4, 1.0))]
+    assert best(points, 0.005, 0.01, 0.04) == 1
+    assert best(points[::-1], 0.005, 0.01, 0.04) == 2
+    assert best([point for point in points if point.accepted != 0.81], 0.005, 0.01, 0.04) == 1
+
+
 def test_a_point_where_nothing_is_found_because_little_can_be_is_not_the_best():
     sure, unsure, little = Point(0.1, 0.002, 0.4, 0.03), Point(0.2, 0.0, 0.9, 1.0), Point(0.05, 0.0, 0.2, 0.01)
     assert best([sure, unsure], 0.005, 0.01, 0.04) == 0

@@ -179,7 +179,7 @@ def damaged(path, name, change):
     with safe_open(path, framework="pt") as file:
         text = file.metadata()["counterpoint"]
         weights = {each: file.get_tensor(each) for each in file.keys()}  # noqa: SIM118
-    change(weights[name])
+    weights[name] = change(weights[name])
     save_file(weights, path, metadata={"counterpoint": json.dumps(json.loads(text))})
 
 
@@ -193,7 +193,7 @@ def damaged(path, name, change):
         ("forest.0.values", lambda each: each.fill_(torch.nan)),
         ("drift", lambda each: each.fill_(torch.inf)),
         ("asked", lambda each: each.fill_(True)),
-        ("changers", lambda each: each.resize_(1, 3).fill_(9)),
+        ("changers", lambda each: torch.full((1, 3), 9)),
     ],
 )
 def test_a_file_whose_trees_lead_nowhere_is_refused(fitted, tmp_path, name, change):

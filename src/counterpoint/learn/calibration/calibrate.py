@@ -59,11 +59,11 @@ def calibrate(
     derive: DeriveFn | None = None,
     progress: bool = True,
 ) -> Calibration:
-    """Choose the threshold with the largest yield at which well under ``target`` of the counterfactuals are wrong.
+    """Choose a threshold with a large yield at which well under ``target`` of the counterfactuals are wrong.
 
-    It aims at half of the target, if any threshold reaches that: the estimate errs, too. A mask is judged as it
-    is. Half of the data is for a witness to learn from, the other half is counted. There are three answers:
-    fine, do not augment, and cannot tell.
+    It aims at half of the target, if any threshold reaches that: the estimate errs, too. For the same reason it
+    gives up a fifth of the largest yield. A mask is judged as it is. Half of the data is for a witness to learn from,
+    the other half is counted. There are three answers: fine, do not augment, and cannot tell.
 
     Args:
         estimator: anything with a method ``scores``, or a function that returns scores, as for

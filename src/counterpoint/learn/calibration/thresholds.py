@@ -71,7 +71,7 @@ def by_kind(trial: Trial) -> list[Floats]:
 
 
 def best(points: Sequence[Point], target: float, least: float, bar: float) -> int:
-    """Return which point has the largest yield among those that keep the target, or else the fewest wrong.
+    """Return the most careful point that keeps the target at nearly the largest yield, or else the fewest wrong.
 
     Where few rows tell, nothing may be found although much is wrong, so the upper end has a say: it should be below
     the bar, or else hardly above the lowest there is.
