@@ -12,6 +12,7 @@ import torch
 from benchmarks import measure
 from benchmarks.engine import reward
 from counterpoint import Augmenter
+from counterpoint.learn import NetworkEstimator, TreeAttribution
 from counterpoint.learn.estimators.loading import ESTIMATORS
 from counterpoint.masks import Threshold
 from counterpoint.worlds import Sprites, collect, uniform_policy
@@ -20,6 +21,7 @@ from experiments import machine, pages
 LIMIT = 1.2
 ROWS, CHEAP_ROWS = 2_000, 20_000  # and as many pairs; what takes microseconds a row needs more rows to be measured
 CHEAP = ("SandyMixture", "ResidualAttribution", "DistilledLikelihood")
+NETWORKS = [name for name, kind in ESTIMATORS.items() if issubclass(kind, NetworkEstimator)]
 SMALL: dict[str, Any] = {"epochs": 3, "batch_size": 500}
 
 
@@ -56,22 +58,32 @@ def overhead(name: str) -> list[object]:
 def fitting(name: str, n: int, rows: int) -> float:
     """Return the seconds of one epoch."""
     world, data = recorded(n, rows)
-    fitted = ESTIMATORS[name](**SMALL).fit(data, world.factors, rng=np.random.default_rng(1), progress=False)
-    history = fitted.learned().history
+    kind: Any = ESTIMATORS[name]
+    history = kind(**SMALL).fit(data, world.factors, rng=np.random.default_rng(1), progress=False).learned().history
     return history.seconds / len(history.train)
 
 
+def trees(n: int, rows: int) -> list[object]:
+    """Measure how long trees take to fit, and how many rows they score in a second."""
+    world, data = recorded(n, rows)
+    start = time.perf_counter()
+    fitted = TreeAttribution().fit(data, world.factors, rng=np.random.default_rng(1), progress=False)
+    fitting, start = time.perf_counter() - start, time.perf_counter()
+    fitted.scores(data.state, data.action)
+    return [n, rows, fitting, rows / (time.perf_counter() - start)]
+
+
 def main() -> None:
-    """Print both tables."""
+    """Print all tables."""
     torch.set_num_threads(1)
     print(machine.describe())
     pages.print_table(
         f"Augmenting rows by as many pairs, four sprites, 1 thread; at most {LIMIT} times the network wanted",
         ["estimator", "rows", "whole, s", "network, s", "ratio"],
-        [overhead(name) for name in ESTIMATORS],
+        [overhead(name) for name in NETWORKS],
     )
     rows: list[list[object]] = []
-    for name in ESTIMATORS:
+    for name in NETWORKS:
         base = fitting(name, 4, 2000)
         grown = [fitting(name, n, size) for n, size in ((4, 4000), (8, 2000), (16, 2000))]
         rows.append([name, base, *(seconds / base for seconds in grown)])
@@ -79,6 +91,11 @@ def main() -> None:
         "Fitting: seconds per epoch of 2,000 rows of 4 sprites, and how many times that with more rows or sprites",
         ["estimator", "seconds", "4,000 rows", "8 sprites", "16 sprites"],
         rows,
+    )
+    pages.print_table(
+        "TreeAttribution, which has no network and no epochs",
+        ["sprites", "rows", "fitting, s", "rows scored in a second"],
+        [trees(n, size) for n, size in ((4, 2_000), (4, 20_000), (8, 20_000))],
     )
 
 
