@@ -73,7 +73,8 @@ def read_model(path, load):
         found = load(path)
     except files.FileProblem as error:
         raise refused(path, error) from error
-    weights = found.learned().network.state_dict()
+    learned = found.learned()
+    weights = learned.network.state_dict() if hasattr(learned, "network") else learned.influences.weights()
     return digest(repr(found), {name: tensor.numpy().tobytes() for name, tensor in weights.items()})
 
 
