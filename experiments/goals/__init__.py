@@ -7,7 +7,7 @@ Arms, all with the same agent: ``her`` (hindsight alone), ``heuristic`` (counter
 more than 10 cm apart is independent), ``contacts`` (the exact mask, from the simulator's contacts), ``learned`` (a mask
 of ResidualAttribution, fitted without labels to play that is not counted, threshold found without labels). And, ours:
 ``added`` has all real rows of ``her``, with the counterfactuals of ``heuristic`` on top, and ``larger`` as many rows,
-all of them real; ``trees`` is ``learned`` with a mask of TreeAttribution.
+all of them real.
 
 Tasks: ``push`` (FetchPush without the columns that entangle gripper and object), ``slide2`` (two pucks), and
 ``slide2-one``, an easier variant of ours in which pucks stop soon, and the second lies on its goal at the start. With

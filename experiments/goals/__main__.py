@@ -12,7 +12,7 @@ def main(arguments: list[str] | None = None) -> None:
         "--tasks", type=command.some_of(tuple(TASKS)), default=(), help="those of the preset by default"
     )
     parser.add_argument(
-        "--arms", type=command.some_of(run.ARMS + run.OURS), default=(), help="those of the preset by default"
+        "--arms", type=command.some_of(run.ARMS + run.LARGER), default=(), help="those of the preset by default"
     )
     parser.add_argument(
         "--seeds", type=_numbers, default=(), help="those of the preset by default; 900 and up for pilots"

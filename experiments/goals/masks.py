@@ -58,16 +58,17 @@ def play(task: Task, size: int, rng: np.random.Generator) -> Transitions:
 
 
 @cache
-def learned(name: str, rows: int, estimator: learn.NetworkEstimator | learn.TreeAttribution) -> Any:
+def learned(name: str, rows: int, epochs: int) -> Any:
     """Return the learned mask of a task, fitted once for all runs and stored; others wait for it."""
-    task, path = TASKS[name], MODELS / f"{name}_{rows}_{type(estimator).__name__}.safetensors"
+    task, path = TASKS[name], MODELS / f"{name}_{rows}_{epochs}.safetensors"
     factors = task.fetch.observation_factors
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not path.exists():
             rng = np.random.default_rng(FIT_SEED)
-            estimator.fit(play(task, rows, rng), factors, rng=rng, progress=False).save(path)
+            data = play(task, rows, rng)
+            learn.ResidualAttribution(epochs=epochs).fit(data, factors, rng=rng, progress=False).save(path)
     fitted, rng = learn.load(path), np.random.default_rng(FIT_SEED + 1)
     found = learn.calibrate(fitted, play(task, max(rows // 5, 2_000), rng), factors, rng=rng, progress=False)
     return Union(Constant.identity(factors), Threshold(fitted, found.tau))

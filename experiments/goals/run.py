@@ -12,7 +12,6 @@ from stable_baselines3.common.callbacks import BaseCallback
 from counterpoint import Augmenter
 from counterpoint.adapters.sb3 import CodaHerReplayBuffer, FutureActual
 from counterpoint.goals import no_reward
-from counterpoint.learn import ResidualAttribution, TreeAttribution
 from counterpoint.masks import Constant
 from counterpoint.replay import CounterfactualRows, Mixing
 from experiments import rows
@@ -23,7 +22,6 @@ from experiments.goals.tasks import TASKS, evaluate
 
 ARMS = ("her", "heuristic", "contacts", "learned")
 LARGER = ("larger", "added")  # with as many more rows in a batch as it takes to have all real ones of "her" in it
-OURS = (*LARGER, "trees")  # arms that the paper does not have
 PILOT = 900  # seeds from here on are for trying out and are not reported
 
 
@@ -107,8 +105,7 @@ def buffer(config: Config) -> dict[str, Any]:
         "heuristic": lambda: masks.heuristic(task),
         "added": lambda: masks.heuristic(task),
         "contacts": lambda: Contacts(task),
-        "learned": lambda: masks.learned(config.task, config.mask_rows, ResidualAttribution(epochs=config.mask_epochs)),
-        "trees": lambda: masks.learned(config.task, config.mask_rows, TreeAttribution()),
+        "learned": lambda: masks.learned(config.task, config.mask_rows, config.mask_epochs),
     }[config.arm]()
     alone, pairs = config.arm in ("her", "larger"), config.contact_pairs if config.arm == "contacts" else config.pairs
     augmenter = Augmenter(factors, mask, no_reward, pairs=pairs, samples_per_pair=config.samples_per_pair)

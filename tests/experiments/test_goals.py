@@ -13,7 +13,6 @@ import torch
 
 from counterpoint import Augmenter, Transitions
 from counterpoint.goals import no_reward
-from counterpoint.learn import ResidualAttribution
 from experiments import pages, rows
 from experiments.goals import masks, report, run
 from experiments.goals.agent import Normed
@@ -50,7 +49,7 @@ def test_the_smoke_preset_runs(arm, tmp_path):
 @pytest.mark.slow
 def test_the_learned_mask_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(masks, "MODELS", tmp_path)
-    mask = masks.learned("push", 600, ResidualAttribution(epochs=1))
+    mask = masks.learned("push", 600, 1)
     masks.learned.cache_clear()
     data = masks.play(TASKS["push"], 60, np.random.default_rng(0))
     assert mask(data.state, data.action).shape == (60, 3, 2)
