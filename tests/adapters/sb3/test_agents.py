@@ -154,4 +154,4 @@ def test_the_example_with_a_robot_is_wired_up():
     agent = SAC("MultiInputPolicy", env, **{**small(), "learning_starts": 300}, **wiring).learn(310)
     rows = agent.replay_buffer.counterfactual_transitions()
     assert rows.state.shape[1] == 22
-    assert agent.replay_buffer.achieved.which == (10, 11, 12)
+    assert agent.replay_buffer._achieved().which == (10, 11, 12)

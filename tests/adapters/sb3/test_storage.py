@@ -104,7 +104,7 @@ def test_a_forged_file_changes_nothing(tmp_path, changes, message):
         ("ep_length", lambda a: put(a, 199, 300), "row 199 cannot lie in an episode of 300 rows"),
         ("ep_start", lambda a: put(a, 7, -1), "begins in row -1"),
         ("ep_start", lambda a: put(a, 0, 250), "begins in row 250"),
-        ("next_achieved_goal", lambda a: put(a, 7, 5.0), "achieved: it does not give"),
+        ("next_achieved_goal", lambda a: put(a, 7, 5.0), "achieved: column 0 of the achieved goal is not a column"),
         ("places", lambda a: put(a, 2, -1), "cannot go to place"),
         ("places", lambda a: put(a, 2, 201), "cannot go to place"),
         ("both states", lambda a: a[:, :3], "observations have 3 columns, this buffer's 4"),
