@@ -18,6 +18,8 @@ from counterpoint.masks.pairs import beside, columns_of
 from counterpoint.masks.regions import Regions
 
 SURPRISING = 5.0  # a residual so many times the ordinary one is a surprise
+_SHAPES = (1.6, 1.9, 2.32)  # 80% quantile of noise by its median, for uniform, normal and Laplace noise
+RARE = (SURPRISING, 5.8, 13.3)  # what one in 10,000 exceeds of these, in medians
 _FAILS = 0.6  # share of surprises in a region of a factor's own state from which on its law fails there
 _HALF = 0.5  # another factor must explain so much of what is left there
 _FEWEST_DOUBTS = 10  # rows of such a region
@@ -153,6 +155,13 @@ class OwnCourses:
     def residuals(self, data: Transitions) -> list[Floats]:
         """Return the residuals of each factor in ordinary ones, (B, W) each."""
         return [course.residual(data) / unit for course, unit in zip(self.courses, self.units, strict=True)]
+
+
+def limits(residual: Array) -> Floats:
+    """Return what noise hardly ever exceeds, told from its shape, (W,), given ordinary residuals (R, W)."""
+    middle, large = np.quantile(np.abs(residual), (0.5, 0.8), axis=0)
+    shape = np.interp(large / np.maximum(middle, 1e-9), _SHAPES, RARE)
+    return np.asarray(np.maximum(SURPRISING, np.maximum(middle, 1.0) * shape))
 
 
 def _with_exceptions(course: Course, unit: Floats, data: Transitions, factors: Factorization) -> Course:

@@ -18,14 +18,13 @@ from counterpoint.core.factors import Factorization
 from counterpoint.core.transitions import Transitions
 from counterpoint.learn.calibration.counting import Counts, Finding, Loudness, found
 from counterpoint.learn.calibration.laws import follow, totals
-from counterpoint.learn.calibration.own_course import SURPRISING, Course, OwnCourses
+from counterpoint.learn.calibration.own_course import RARE, SURPRISING, Course, OwnCourses, limits
 from counterpoint.learn.calibration.testimony import CLIP, Testimony, others, testimony
 from counterpoint.learn.calibration.together import Situations, situations
 from counterpoint.masks.pairs import FactorPairs, Kind, beside
 from counterpoint.masks.regions import Regions
 
-_SHAPES = (1.6, 1.9, 2.32)  # 80% quantile of noise by its median, for uniform, normal and Laplace noise
-_LIMITS = (SURPRISING, 5.8, 13.3)  # what one in 10,000 exceeds of these, in medians
+_FEWEST_CALM = 50  # rows that the shape of noise is told from, if there are so many
 _UNRULY = 0.15  # share of a factor's rows without a law from which on that is not about a wall or two
 _FEWEST_OWN, _DEEPEST_OWN = 100, 4  # of the trees that say how often a factor's own state makes it surprised
 _CALMEST = 0.3  # share of the rows that the usual rate of surprises is told from
@@ -67,9 +66,9 @@ class Witness:
         groups = np.arange(len(judge)) if judge.episode is None else np.unique(judge.episode, return_inverse=True)[1]
         known = alone.judged(judge)
         nothing = np.zeros((len(judge), factors.n + factors.m, factors.n), np.bool_)
-        limits = tuple(np.full(each.shape[1], SURPRISING) for each in after)
+        ordinary = tuple(np.full(each.shape[1], SURPRISING) for each in after)
         first = cls(
-            alone, pairs, judge, known, groups, tuple(after), limits, tuple(told), nothing, known, known * 0.0, ()
+            alone, pairs, judge, known, groups, tuple(after), ordinary, tuple(told), nothing, known, known * 0.0, ()
         )
         second = replace(first, loud=first._loud())
         third = replace(second, limits=second._limits())
@@ -95,7 +94,7 @@ class Witness:
 
     @property
     def _narrow(self) -> tuple[Floats, ...]:
-        return tuple(np.minimum(each, _LIMITS[1]) for each in self.limits)
+        return tuple(np.minimum(each, RARE[1]) for each in self.limits)
 
     @cached_property
     def strain(self) -> Floats:
@@ -111,12 +110,8 @@ class Witness:
     def _limits(self) -> tuple[Floats, ...]:
         """Return what noise hardly ever exceeds, from its shape where no influence is known, (W,) each."""
         calm = self.known & ~self.loud.any(axis=1)
-        limits = []
-        for rows, each in zip(calm.T, self.residuals, strict=True):
-            middle, large = np.quantile(np.abs(each[rows] if rows.sum() >= 50 else each), (0.5, 0.8), axis=0)
-            unit = np.maximum(middle, 1.0)
-            limits.append(np.maximum(SURPRISING, unit * np.interp(large / np.maximum(middle, 1e-9), _SHAPES, _LIMITS)))
-        return tuple(limits)
+        both = zip(calm.T, self.residuals, strict=True)
+        return tuple(limits(each[rows] if rows.sum() >= _FEWEST_CALM else each) for rows, each in both)
 
     def _calmest(self, before: list[Floats], ready: Bools) -> Bools:
         """Find rows in which targets are calm by what the other half says, each by the source that tells most."""

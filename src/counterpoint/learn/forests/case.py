@@ -7,15 +7,13 @@ import numpy as np
 from counterpoint.core.arrays import Array, Bools, Floats, Ints
 from counterpoint.core.transitions import Transitions
 from counterpoint.learn.calibration.laws import totals
-from counterpoint.learn.calibration.own_course import SURPRISING, OwnCourses
+from counterpoint.learn.calibration.own_course import SURPRISING, OwnCourses, limits
 from counterpoint.learn.calibration.testimony import others
 from counterpoint.learn.forests.outlook import Outlook, Placed
 from counterpoint.masks.pairs import beside
 from counterpoint.masks.regions import Regions
 
 CLIP = 6.0  # units; what is beyond counts as a surprise, not as more
-_SHAPES = (1.6, 1.9, 2.32)  # 80% quantile of noise by its median, for uniform, normal and Laplace noise
-_LIMITS = (SURPRISING, 5.8, 13.3)  # what one in 10,000 exceeds of these, in medians
 _FEWEST, _DEEPEST, _PRIOR = 60, 5, 10.0  # of the trees that say what a factor's own state explains
 _LEAST = 1e-5  # chance of a surprise that nothing explains
 _FEWEST_READY = 50  # rows that the shape of ordinary residuals is told from
@@ -99,9 +97,7 @@ def _limits(residual: Array) -> Floats:
     """Return what noise hardly ever exceeds, from its shape, (W,)."""
     if len(residual) < _FEWEST_READY:
         return np.full(residual.shape[1], SURPRISING)
-    middle, large = np.quantile(np.abs(residual), (0.5, 0.8), axis=0)
-    shape = np.interp(large / np.maximum(middle, 1e-9), _SHAPES, _LIMITS)
-    return np.asarray(np.maximum(SURPRISING, np.maximum(middle, 1.0) * shape))
+    return limits(residual)
 
 
 def _halves(data: Transitions, halvings: int, rng: np.random.Generator) -> Bools:
