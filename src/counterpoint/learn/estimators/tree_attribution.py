@@ -1,8 +1,7 @@
 """TreeAttribution: surprises explained by trees instead of networks, from fewer rows and in less time."""
 
-from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
-from typing import ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -10,7 +9,6 @@ from counterpoint.core.arrays import Array, Floats
 from counterpoint.core.factors import Factorization
 from counterpoint.core.require import require_count, require_generator
 from counterpoint.core.transitions import Transitions
-from counterpoint.files.recording import FileProblem
 from counterpoint.learn.calibration.own_course import OwnCourses
 from counterpoint.learn.forests.case import Case
 from counterpoint.learn.forests.influences import Influences
@@ -20,6 +18,7 @@ from counterpoint.learn.training import storage
 from counterpoint.learn.training.fitting import History
 from counterpoint.learn.training.inputs import require_inputs, require_several, require_training_data
 from counterpoint.learn.training.scaling import Scaling
+from counterpoint.learn.training.storable import Storable
 from counterpoint.progress import ProgressBar
 
 _ROWS = 8192  # rows that are scored at once, which bounds memory
@@ -35,7 +34,7 @@ class Grown:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TreeAttribution:
+class TreeAttribution(Storable[Grown]):
     """Explain what factors do that they would not do by themselves, by trees over pairs of factors.
 
     No labels are used, and no network. There are three steps:
@@ -87,7 +86,6 @@ class TreeAttribution:
 
     halvings: int = 4
     allow_constant: bool = False
-    fitted: Grown | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         require_count("halvings", self.halvings, 1)
@@ -122,15 +120,6 @@ class TreeAttribution:
         learned = Influences(case.outlook, alone.always, case.asked, tuple(forests), changing, joint)
         return replace(self, fitted=Grown(learned, Scaling.of(data)))
 
-    def learned(self) -> Grown:
-        """Return what ``fit`` learned, or raise."""
-        if self.fitted is None:
-            raise ValueError(
-                f"{type(self).__name__}: it has learned nothing yet. fit returns a new estimator: "
-                "estimator = estimator.fit(data, factors, rng=rng)."
-            )
-        return self.fitted
-
     def scores(self, state: Array, action: Array, next_state: Array | None = None, /) -> Floats:  # noqa: ARG002
         """Return how likely each source influences each target, float32 (B, N, n).
 
@@ -150,44 +139,12 @@ class TreeAttribution:
             scores[some] = learned.scores(state[some], action[some])
         return scores
 
-    def save(self, path: str | Path, *, force: bool = True) -> None:
-        """Write settings, factors and trees to one safetensors file, whole or not at all.
-
-        Args:
-            path: the file.
-            force: replace one that is there.
-        """
+    def contents(self) -> dict[str, Any]:
+        """Return what a file holds beside name and settings."""
         learned = self.learned()
-        record = storage.Record(
-            name=type(self).__name__,
-            settings={f.name: getattr(self, f.name) for f in fields(self) if f.name != "fitted"},
-            factors=learned.influences.outlook.factors,
-            scaling=learned.scaling,
-            history=_UNTRAINED,
-            weights=learned.influences.weights(),
-        )
-        storage.write(path, record, force=force)
+        factors, weights = learned.influences.outlook.factors, learned.influences.weights()
+        return {"factors": factors, "scaling": learned.scaling, "history": _UNTRAINED, "weights": weights}
 
-    @classmethod
-    def load(cls, path: str | Path, *, factors: Factorization | None = None) -> Self:
-        """Read an estimator of this class that ``save`` wrote.
-
-        Args:
-            path: the file.
-            factors: the factorisation you are going to use it with; refuse a file of another one.
-        """
-        return cls.from_record(storage.read(path, factors=factors), path)
-
-    @classmethod
-    def from_record(cls, record: storage.Record, path: str | Path) -> Self:
-        """Rebuild an estimator from what was stored at ``path``."""
-        if record.name != cls.__name__:
-            raise FileProblem(
-                f"{path}: expected a {cls.__name__}, it holds a {record.name}. Use counterpoint.learn.load."
-            )
-        try:
-            estimator = cls(**record.settings)
-            learned = Influences.of(record.weights, record.factors)
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
-            raise FileProblem(f"{path}: its settings or weights do not make a {cls.__name__}: {error}") from error
-        return replace(estimator, fitted=Grown(learned, record.scaling))
+    def restored(self, record: storage.Record) -> Grown:
+        """Return what was learned, from a record that nobody has checked yet."""
+        return Grown(Influences.of(record.weights, record.factors), record.scaling)

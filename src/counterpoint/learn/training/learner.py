@@ -5,9 +5,8 @@ it in the parameters and buffers of one network, for that is what is stored.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -17,12 +16,12 @@ from torch import Tensor, nn
 from counterpoint.core.factors import Factorization
 from counterpoint.core.require import require_generator
 from counterpoint.core.transitions import Transitions
-from counterpoint.files.recording import FileProblem
 from counterpoint.learn.training import storage
 from counterpoint.learn.training.bounds import no_larger_than
 from counterpoint.learn.training.fitting import History, Training, TrainingTask, minimise, seeded, split
 from counterpoint.learn.training.inputs import require_training_data
 from counterpoint.learn.training.scaling import Rows, Scaling
+from counterpoint.learn.training.storable import Storable
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +35,7 @@ class Fitted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Learner(Training, ABC):
+class Learner(Training, Storable[Fitted], ABC):
     """Settings of a neural network that learns from transitions and, after ``fit``, what it learned.
 
     Attributes:
@@ -48,7 +47,6 @@ class Learner(Training, ABC):
 
     validation_share: float = 0.2
     allow_constant: bool = False
-    fitted: Fitted | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -120,57 +118,16 @@ class Learner(Training, ABC):
         history = self.train(network, task)
         return replace(self, fitted=Fitted(factors, scaling, network, history))
 
-    def learned(self) -> Fitted:
-        """Return what ``fit`` learned, or raise."""
-        if self.fitted is None:
-            raise ValueError(
-                f"{type(self).__name__}: it has learned nothing yet. fit returns a new estimator: "
-                "estimator = estimator.fit(data, factors, rng=rng)."
-            )
-        return self.fitted
-
-    def save(self, path: str | Path, *, force: bool = True) -> None:
-        """Write settings, factors and weights to one safetensors file, whole or not at all.
-
-        Args:
-            path: the file.
-            force: replace one that is there.
-        """
+    def contents(self) -> dict[str, Any]:
+        """Return what a file holds beside name and settings."""
         learned = self.learned()
-        record = storage.Record(
-            name=type(self).__name__,
-            settings={f.name: getattr(self, f.name) for f in fields(self) if f.name != "fitted"},
-            factors=learned.factors,
-            scaling=learned.scaling,
-            history=learned.history,
-            weights=learned.network.state_dict(),
-        )
-        storage.write(path, record, force=force)
+        weights = learned.network.state_dict()
+        return {"factors": learned.factors, "scaling": learned.scaling, "history": learned.history, "weights": weights}
 
-    @classmethod
-    def load(cls, path: str | Path, *, factors: Factorization | None = None) -> Self:
-        """Read an estimator of this class that ``save`` wrote.
-
-        Args:
-            path: the file.
-            factors: the factorisation you are going to use it with; refuse a file of another one.
-        """
-        return cls.from_record(storage.read(path, factors=factors), path)
-
-    @classmethod
-    def from_record(cls, record: storage.Record, path: str | Path) -> Self:
-        """Rebuild an estimator from what was stored at ``path``."""
-        if record.name != cls.__name__:
-            raise FileProblem(
-                f"{path}: expected a {cls.__name__}, it holds a {record.name}. Use counterpoint.learn.load."
-            )
-        try:
-            estimator = cls(**record.settings)
-            with seeded(np.random.default_rng(0)), no_larger_than(record.weights):
-                network = estimator.build(record.factors, record.scaling)
-            network.load_state_dict(record.weights)
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
-            why = " ".join(str(error).split("\n\t")[:2])
-            raise FileProblem(f"{path}: its settings or weights do not make a {cls.__name__}: {why}") from error
+    def restored(self, record: storage.Record) -> Fitted:
+        """Return what was learned, from a record that nobody has checked yet."""
+        with seeded(np.random.default_rng(0)), no_larger_than(record.weights):
+            network = self.build(record.factors, record.scaling)
+        network.load_state_dict(record.weights)
         network.eval()
-        return replace(estimator, fitted=Fitted(record.factors, record.scaling, network, record.history))
+        return Fitted(record.factors, record.scaling, network, record.history)
