@@ -85,7 +85,7 @@ def test_held_actions_are_one_step_of_recorder_simulator_and_masks(name, rng):
     assert touched.any()
     assert found[touched, 0, 1].mean() > 0.8  # for the rest the block slides on, or is lifted by the first contact
     assert (found >= task.fetch.near(goal=False)(data.state, data.action)).all()
-    made = Augmenter(factors, masks.heuristic(task), no_reward, pairs=100)(data, rng=rng).transitions
+    made = Augmenter(factors, masks.heuristic(task), no_reward, pairs=400)(data, rng=rng).transitions
     assert len(made) > 20
     assert Judge(task).confirmed(made) > 0.9
 
