@@ -75,15 +75,16 @@ def recorded(task, rng, episodes=4):
 @pytest.mark.parametrize("name", ["push-held", "slide2-one"])
 def test_held_actions_are_one_step_of_recorder_simulator_and_masks(name, rng):
     task = TASKS[name]
-    data = recorded(task, rng)
-    assert len(data) == 4 * task.length
+    data = recorded(task, rng, episodes=12)
+    assert len(data) == 12 * task.length
     assert np.abs(data.next_state[:, :3] - data.state[:, :3]).max() > 0.08  # no single step moves so far
     assert Judge(task).confirmed(data, atol=1e-9) == 1.0
     factors = observation_factors(task)
-    touched = np.abs(data.next_state[:, 10:13] - data.state[:, 10:13]).max(axis=1) > 0.01
+    resting = np.abs(data.state[:, 16:19]).max(axis=1) < 1e-3  # else it slides on by itself
+    touched = resting & (np.abs(data.next_state[:, 10:13] - data.state[:, 10:13]).max(axis=1) > 0.01)
     found = masks.heuristic(task)(data.state, data.action)
     assert touched.any()
-    assert found[touched, 0, 1].mean() > 0.8  # for the rest the block slides on, or is lifted by the first contact
+    assert found[touched, 0, 1].mean() > 0.8  # the rest is lifted by the first contact
     assert (found >= task.fetch.near(goal=False)(data.state, data.action)).all()
     made = Augmenter(factors, masks.heuristic(task), no_reward, pairs=400)(data, rng=rng).transitions
     assert len(made) > 20
