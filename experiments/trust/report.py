@@ -96,6 +96,12 @@ def _learned(found: list[rows.Row]) -> str:
     return f"{_share(good)} ({sum(good)} of {len(good)})"
 
 
+def _said(row: rows.Row) -> tuple[str, str, str]:
+    """Return the estimate with its interval, what is unknown, and the verdict's first words."""
+    estimate = f"{row['wrong_value']:.1%} ({row['wrong_low']:.1%} to {row['wrong_high']:.1%})"
+    return estimate, f"{row['unknown_value']:.1%}", "fine" if row["fine"] else row["verdict"].split(":")[0]
+
+
 def learned_table(found: list[rows.Row]) -> str:
     """Return one line for each learned mask of each world or robot."""
     lines = [
@@ -104,9 +110,7 @@ def learned_table(found: list[rows.Row]) -> str:
             row["mask"],
             f"{row['beyond_noise']:.1%} ({row['truth']:.1%})",
             f"{row['relative_yield']:.0%}",
-            f"{row['wrong_value']:.1%} ({row['wrong_low']:.1%} to {row['wrong_high']:.1%})",
-            f"{row['unknown_value']:.1%}",
-            "fine" if row["fine"] else row["verdict"].split(":")[0],
+            *_said(row),
         ]
         for row in found
     ]
@@ -123,9 +127,7 @@ def robot_table(found: list[rows.Row]) -> str:
             str(row["made"]),
             f"{row['beyond_noise']:.1%}",
             f"{row['truth']:.1%} ({row['far']:.1%})",
-            f"{row['wrong_value']:.1%} ({row['wrong_low']:.1%} to {row['wrong_high']:.1%})",
-            f"{row['unknown_value']:.1%}",
-            "fine" if row["fine"] else row["verdict"].split(":")[0],
+            *_said(row),
         ]
         for row in found
     ]

@@ -118,6 +118,18 @@ class TestMasks:
         assert f"mask.safetensors: {best}, fitted to 22" in out
         assert type(load("mask.safetensors")).__name__ == best
 
+    def test_a_mask_is_not_lost_if_it_cannot_be_judged(self, data, capsys, monkeypatch):
+        def judged(*_, **__):
+            raise ValueError("estimator: all scores are 0.5")
+
+        monkeypatch.setattr(learn, "calibrate", judged)
+        monkeypatch.setattr("counterpoint.learn.calibration.calibrate.FEWEST_ROWS", 50)
+        names = ("--estimator", "SandyMixture", "--setting", "epochs=1", "--out", "mask.safetensors")
+        code, _, err = run(capsys, "fit-mask", "data.parquet", "robot.toml", *names)
+        assert code == 2
+        assert "all scores are 0.5" in err
+        assert type(load("mask.safetensors")).__name__ == "SandyMixture"
+
     def test_several_cannot_be_compared_without_rows_to_judge_them_by(self, data, capsys):
         names = ("--estimator", "SandyMixture,InputGradient", "--out", "mask.safetensors")
         code, _, err = run(capsys, "fit-mask", "data.parquet", "robot.toml", *names)

@@ -74,21 +74,24 @@ def run(given: argparse.Namespace) -> int:
             f"--estimator: {given.estimator} cannot be compared, because no rows are held out to judge them by. Fit "
             "one of them, or give more rows and a larger --held-out. Rows with derived columns are not judged here."
         )
-    fitted, verdicts = [], []
+    best: str | None = None
+    said: Any = None
     for estimator in estimators:
         name = type(estimator).__name__
         terminal = announce(f"fit-mask: {name}, {len(learning):,} rows")
         with leading_to(Path(given.out)):  # PyTorch keeps files of its own
-            fitted.append(estimator.fit(learning, factors, rng=rng, progress=terminal))
-        if held is not None:
-            verdicts.append(_judged(fitted[-1], held, factors, given.seed, terminal))
-            if len(kinds) > 1:
-                print(f"{name}: {verdicts[-1].verdict}\n")
-    best = min(range(len(fitted)), key=lambda k: _merit(verdicts[k])) if held is not None else 0
-    fitted[best].save(given.out, force=given.force)
-    chosen = type(fitted[best]).__name__
-    print(f"{given.out}: {chosen}, fitted to {len(learning):,} transitions with {factors.n} state factors")
-    print(verdicts[best] if verdicts else f"next: counterpoint score-mask {given.out} HELD_OUT_DATA finds a threshold")
+            fitted = estimator.fit(learning, factors, rng=rng, progress=terminal)
+        if best is None:  # before it is judged, so that it is not lost if that fails
+            fitted.save(given.out, force=given.force)
+        verdict: Any = None if held is None else _judged(fitted, held, factors, given.seed, terminal)
+        if len(kinds) > 1:
+            print(f"{name}: {verdict.verdict}\n")
+        if best is None or _merit(verdict) < _merit(said):
+            if best is not None:
+                fitted.save(given.out, force=True)
+            best, said = name, verdict
+    print(f"{given.out}: {best}, fitted to {len(learning):,} transitions with {factors.n} state factors")
+    print(said or f"next: counterpoint score-mask {given.out} HELD_OUT_DATA finds a threshold")
     return 0
 
 
