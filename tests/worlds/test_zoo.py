@@ -8,7 +8,7 @@ from counterpoint.checks import audit, check_counterfactuals
 from counterpoint.core.coda import require_derived
 from counterpoint.masks import Constant
 from counterpoint.worlds import Zoo, check_world, collect
-from counterpoint.worlds.zoo import DEVELOPMENT, FOREIGN, HELD_OUT, KINDS, STRANGE
+from counterpoint.worlds.zoo import DEVELOPMENT, FOREIGN, HELD_OUT, KINDS, NOVEL, STRANGE
 
 
 def no_reward(state, action, next_state):
@@ -35,7 +35,7 @@ def keeps_all_promises(world):
     return len(made)
 
 
-@pytest.mark.parametrize("kind", [*KINDS, *STRANGE, *FOREIGN])
+@pytest.mark.parametrize("kind", [*KINDS, *STRANGE, *FOREIGN, *NOVEL])
 def test_worlds_of_every_kind_confirm_all_that_the_exact_mask_accepts(kind):
     assert sum(keeps_all_promises(Zoo(seed, kinds=(kind,))) for seed in range(3)) > 200
 
@@ -47,14 +47,14 @@ def test_a_thousand_random_worlds_have_no_edge_that_the_exact_mask_misses():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kinds", [STRANGE, FOREIGN])
-def test_strange_and_foreign_worlds_have_no_edge_that_the_exact_mask_misses(kinds):
+@pytest.mark.parametrize("kinds", [STRANGE, FOREIGN, NOVEL])
+def test_strange_foreign_and_novel_worlds_have_no_edge_that_the_exact_mask_misses(kinds):
     made = [keeps_all_promises(Zoo(seed, kinds=kinds)) for seed in range(300)]
     made += [keeps_all_promises(Zoo(seed, kinds=(*KINDS, *kinds))) for seed in range(300)]
     assert np.mean(np.array(made) > 0) > 0.98
 
 
-@pytest.mark.parametrize("kind", [*KINDS, *STRANGE, *FOREIGN])
+@pytest.mark.parametrize("kind", [*KINDS, *STRANGE, *FOREIGN, *NOVEL])
 def test_without_its_mask_a_kind_of_influence_makes_wrong_counterfactuals(kind):
     """Edges that are always there are kept; what comes and goes is forgotten."""
     wrong = []

@@ -1,9 +1,9 @@
-"""The kinds of influence that worlds are drawn from, and their split: development, held out, strange, foreign.
+"""The kinds of influence that worlds are drawn from, and their split: development, held out, strange, foreign, novel.
 
 Methods are developed on ``DEVELOPMENT`` alone and then frozen; what is reported is reported on ``HELD_OUT``.
 The kinds of ``STRANGE`` were written after the method, by somebody who had not read it; nothing was tuned on them.
-Those of ``FOREIGN`` were written later still, in the same way.
-``KINDS`` is what a world is drawn from if nothing else is said; strange and foreign kinds must be asked for.
+Those of ``FOREIGN`` were written later still, in the same way, and those of ``NOVEL`` after these.
+``KINDS`` is what a world is drawn from if nothing else is said; strange, foreign and novel kinds must be asked for.
 """
 
 import itertools
@@ -18,6 +18,7 @@ from counterpoint.worlds.zoo.draft import Blueprint, Draft
 from counterpoint.worlds.zoo.forces import Click, Magnet, Soft, Spring
 from counterpoint.worlds.zoo.foreign import ADD as ADD_FOREIGN
 from counterpoint.worlds.zoo.gates import Drag, Fan, Flow, Latch, Press
+from counterpoint.worlds.zoo.novel import ADD as ADD_NOVEL
 from counterpoint.worlds.zoo.parts import Part
 from counterpoint.worlds.zoo.strange import ADD as ADD_STRANGE
 
@@ -25,6 +26,7 @@ DEVELOPMENT = ("push", "elastic", "soft", "weak", "drag", "fan", "carrier", "arm
 HELD_OUT = ("inelastic", "spring", "magnet", "latch", "switch", "support", "delayed", "click", "tank")
 STRANGE = ("rope", "wake", "stir", "heat", "bell", "shadow", "herd", "portal")
 FOREIGN = ("conveyor", "turnstile", "charger", "catapult", "contagion", "scanner", "hinge", "heavy")
+NOVEL = ("suction", "queue", "badge", "sweep", "circuit", "budget", "pulley", "friction")
 KINDS = (*DEVELOPMENT, *HELD_OUT)
 
 
@@ -237,4 +239,5 @@ _ADD: dict[str, Callable[[Draft], None]] = {
     "tank": _tank,
     **ADD_STRANGE,
     **ADD_FOREIGN,
+    **ADD_NOVEL,
 }

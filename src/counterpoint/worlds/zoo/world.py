@@ -11,7 +11,7 @@ from counterpoint.core.factors import Factorization
 from counterpoint.core.require import require_count
 from counterpoint.worlds.world import Policy, check_draw, check_inputs, float_dtype
 from counterpoint.worlds.zoo.draft import Blueprint
-from counterpoint.worlds.zoo.kinds import FOREIGN, KINDS, STRANGE, draw
+from counterpoint.worlds.zoo.kinds import FOREIGN, KINDS, NOVEL, STRANGE, draw
 from counterpoint.worlds.zoo.scene import Change, Scene
 
 
@@ -58,11 +58,20 @@ class Zoo:
     scanner       a reading tells how near the nearest thing in a beam is
     hinge         what touches a bar swings it, more so further out
     heavy         a box moves only while two or more are at it
+    suction       what is below a cup goes with it, while an action asks for it and the pump has pressure
+    queue         a cart stops behind the nearest in its lane and before a red light
+    badge         a door drives back whoever has a badge of another colour than its own
+    sweep         an arm that turns hits what is in the sector that it sweeps over in a step
+    circuit       a motor turns faster while something is on each of two contacts
+    budget        all machines are slower while together they want more power than there is
+    pulley        a band over a peg pulls weakly while its two parts are together too long
+    friction      a crate moves only if it is hit faster than a limit
     ============  ==========================================================================
 
     The first eight are ``DEVELOPMENT``, the next nine ``HELD_OUT``: develop on the former, report on the latter.
-    The next eight are ``STRANGE``, written after the method, by somebody who had not read it, and the last eight
-    ``FOREIGN``, written later still in the same way. Worlds have them only if ``kinds`` names them.
+    The next eight are ``STRANGE``, written after the method, by somebody who had not read it, the next eight
+    ``FOREIGN``, written later still in the same way, and the last eight ``NOVEL``, written after these. Worlds have
+    them only if ``kinds`` names them.
 
     Hidden velocities are columns of the noise, owned by their factor, so that a step remains a function of
     state, action and noise; ``collect`` carries them on from step to step. No condition of an influence
@@ -96,7 +105,7 @@ class Zoo:
         if isinstance(self.kinds, str):
             raise TypeError(f"kinds: expected names such as ('push', 'fan'), got the string {self.kinds!r}.")
         object.__setattr__(self, "kinds", tuple(self.kinds))
-        known = (*KINDS, *STRANGE, *FOREIGN)
+        known = (*KINDS, *STRANGE, *FOREIGN, *NOVEL)
         unknown = [kind for kind in self.kinds if kind not in known]
         if unknown or not self.kinds:
             raise ValueError(f"kinds: expected some of {listed(known, 40)}, got {listed(unknown) or 'none'}.")
