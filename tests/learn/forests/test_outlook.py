@@ -65,3 +65,28 @@ def test_rows_may_be_none_or_some(data, outlook):
     every = outlook.pair(2, 0, placed, placed)
     np.testing.assert_array_equal(outlook.pair(2, 0, placed[np.array([3, 1])], placed[np.array([3, 1])]), every[[3, 1]])
     assert outlook.pair(2, 0, placed[np.array([], int)], placed[np.array([], int)]).shape == (0, every.shape[1])
+
+
+BALLS = Factorization.blocks(
+    state={"one": 1, "two": 1, "three": 1},
+    action={"click": 1},
+    positions={"one": (0,), "two": (1,), "three": (2,), "click": (0,)},
+    types=dict.fromkeys(("one", "two", "three"), "ball"),
+)
+
+
+def test_how_much_nearer_a_rival_is_comes_last():
+    outlook = Outlook(BALLS, np.zeros((5, 4)))
+    placed = outlook.placed(np.array([[0.0, 0.3, 1.0, 0.1]]))
+    behind = {node: outlook.pair(3, node, placed, placed)[0, -2:] for node in range(3)}  # now, and after the step
+    for node, expected in ((0, 0.0), (1, 0.1), (2, 0.8)):
+        np.testing.assert_allclose(behind[node], expected, atol=1e-12)
+    between = outlook.pair(2, 0, placed, placed)[0, -4:]  # three is nearer to two, and two is nearer to one
+    np.testing.assert_allclose(between, [0.3, 0.7, 0.3, 0.7], atol=1e-12)
+
+
+def test_rivals_are_those_of_the_row_of_the_target():
+    outlook = Outlook(BALLS, np.zeros((5, 4)))
+    here, away = (outlook.placed(np.array([row])) for row in ([0.0, 0.3, 1.0, 0.1], [0.0, 0.3, 1.0, 0.9]))
+    np.testing.assert_allclose(outlook.pair(3, 0, away, here)[0, -2:], 0.8)
+    np.testing.assert_allclose(outlook.pair(3, 2, away, here)[0, -2:], 0.0)

@@ -11,8 +11,9 @@ from counterpoint.core.require import require_count, require_generator
 from counterpoint.core.transitions import Transitions
 from counterpoint.learn.calibration.own_course import OwnCourses
 from counterpoint.learn.forests.case import Case
+from counterpoint.learn.forests.changes import changes
 from counterpoint.learn.forests.influences import Influences
-from counterpoint.learn.forests.joint import changers, situations
+from counterpoint.learn.forests.joint import situations
 from counterpoint.learn.forests.single import TURNS, blame
 from counterpoint.learn.training import storage
 from counterpoint.learn.training.fitting import History
@@ -41,21 +42,23 @@ class TreeAttribution(Storable[Grown]):
 
     1. *Laws* say what each factor does by itself, and by what moves it always: a straight one, and small trees for
        what is not straight. What it does beyond its noise is a surprise.
-    2. *Trees* over how source and target lie to each other, now and after the step, and what else both are like, say
-       how often the source surprises the target, or pushes it steadily. The sources, and the target's own state,
-       share out each surprise by how likely each makes it, until who only happens to be there has no share left.
-       Whether a row is explained is always told by trees that were grown on other episodes.
-    3. *Others*: who changes what a source does to a target, as a screen does for a lamp, gets an edge wherever the
-       source has one. Two sources that surprise a target only together, as runner and wire ring a bell, both get
-       one where they do.
+    2. *Trees* over how source and target lie to each other, now and after the step, whether another of the same
+       type is nearer, and what else both are like, say how often the source surprises the target, or pushes it
+       steadily. The sources, and the target's own state, share out each surprise by how likely each makes it, until
+       who only happens to be there has no share left. Whether a row is explained is always told by trees that were
+       grown on other episodes.
+    3. *Others*: who changes what a source does to a target, as a screen does for a lamp, gets an edge where the
+       source has one, and it makes a difference. Two sources that surprise a target only together, as runner and wire
+       ring a bell, both get one where they do.
 
     The score of an edge is the chance of a surprise, or what a push comes to; 1 for what moves a factor always. The
     law of motion and the way in which trees look for influences are those of the witness that ``calibrate`` listens
     to. Fit it to other data than you calibrate on, but remember that the two may be blind to the same things.
 
     Where many influences are there in nearly every row, and no law finds them, they become part of what is usual.
-    Three sources that act only together are not found. Nor is the nearest of several told from the others: trees look
-    at pairs. A policy that goes for an object may make it look as if the object moved the arm.
+    Three sources that act only together are not found. The nearest of several is told from the others where positions
+    are known, and they are of one type. A policy that goes for an object may make it look as if the object moved the
+    arm.
 
     Attributes:
         halvings: how often the episodes are cut in two; there are twice as many trees for each kind of pair.
@@ -114,7 +117,7 @@ class TreeAttribution(Storable[Grown]):
             bar.advance()
             case = Case.of(alone, data, self.halvings, rng)
             found, forests = blame(case, rng, bar.advance)
-            changing = changers(case, found)
+            changing = changes(case, found)
             bar.advance()
             joint = situations(case, found, rng)
         learned = Influences(case.outlook, alone.always, case.asked, tuple(forests), changing, joint)

@@ -9,9 +9,10 @@ from torch import Tensor
 
 from counterpoint.core.arrays import Array, Bools, Floats
 from counterpoint.core.factors import Factorization
+from counterpoint.learn.forests.changes import Meddling, change_features
 from counterpoint.learn.forests.forest import Forest
 from counterpoint.learn.forests.joint import Situation
-from counterpoint.learn.forests.outlook import Outlook
+from counterpoint.learn.forests.outlook import Outlook, Placed
 from counterpoint.masks.pairs import beside
 
 _SMALLEST, _LARGEST, _BY_PUSH = 0.5, 2.0, 0.25  # pushes in units of noise, and what each unit between adds to a score
@@ -25,7 +26,7 @@ class Influences:
     always: Bools  # (N, n) edges that are there in every transition
     asked: Bools  # (N, n) pairs that may have one that comes and goes
     forests: tuple[Forest, ...]  # for each kind of pair the chance of a surprise, and the push
-    changers: tuple[tuple[int, int, int], ...]  # source, target, and who changes what the source does
+    changes: tuple[Meddling, ...]  # of what single sources do, by third nodes
     situations: tuple[Situation, ...]  # of two sources that act together
 
     def scores(self, state: Array, action: Array) -> Floats:
@@ -42,8 +43,10 @@ class Influences:
                 chance = each.forest(self.outlook.pair(*pair, rows, rows))
                 scores[:, pair, each.target] = np.maximum(scores[:, pair, each.target], chance)
         single = scores.copy()
-        for i, j, k in self.changers:
-            scores[:, k, j] = np.maximum(scores[:, k, j], single[:, i, j])
+        for change in self.changes:
+            for i, j, k in change.triples:
+                matters = change.forest(change_features(self.outlook, (i, j, k), rows, rows))[:, 0]
+                scores[:, k, j] = np.maximum(scores[:, k, j], np.minimum(single[:, i, j], matters))
         scores[:, self.always | np.eye(len(self.always), n, dtype=np.bool_)] = 1.0
         return scores
 
@@ -53,13 +56,15 @@ class Influences:
             "drift": self.outlook.drift,
             "always": self.always,
             "asked": self.asked,
-            "changers": np.array(self.changers, np.int64).reshape(-1, 3),
         }
         for k, forest in enumerate(self.forests):
             arrays |= {f"forest.{k}.{name}": each for name, each in forest.arrays().items()}
         for k, each in enumerate(self.situations):
             arrays |= {f"situation.{k}.{name}": values for name, values in each.forest.arrays().items()}
             arrays[f"situation.{k}.nodes"] = np.array([(*pair, each.target) for pair in each.pairs], np.int64)
+        for k, change in enumerate(self.changes):
+            arrays |= {f"change.{k}.{name}": values for name, values in change.forest.arrays().items()}
+            arrays[f"change.{k}.nodes"] = np.array(change.triples, np.int64)
         return {name: torch.from_numpy(np.array(each)) for name, each in arrays.items()}
 
     @classmethod
@@ -74,28 +79,49 @@ class Influences:
             raise ValueError("the edges have another shape than the factors")
         if (asked & (always | np.eye(*size, dtype=np.bool_))).any():
             raise ValueError("an edge cannot come and go and always be there")
-        kinds, row = outlook.kinds(asked), outlook.placed(np.zeros((1, width)))
+        kinds, row = outlook.kinds(asked), _row(outlook)
         forests = tuple(
             Forest.of(_part(arrays, f"forest.{k}."), outlook.pair(*pairs[0], row, row).shape[1])
             for k, pairs in enumerate(kinds)
         )
-        found: list[Situation] = []
-        while f"situation.{len(found)}.nodes" in arrays:
-            part = _part(arrays, f"situation.{len(found)}.")
-            nodes = _nodes(part.pop("nodes"), size)
-            pairs = tuple((a, b) for a, b, _ in nodes)
-            forest = Forest.of(part, outlook.pair(*pairs[0], row, row).shape[1])
-            found.append(Situation(nodes[0][2], pairs, forest))
-        triples = tuple((i, j, k) for i, k, j in _nodes(arrays["changers"][:, [0, 2, 1]], size))
-        return cls(outlook, always, asked, forests, triples, tuple(found))
+        return cls(outlook, always, asked, forests, _changes(arrays, outlook, size), _situations(arrays, outlook, size))
+
+
+def _changes(arrays: Mapping[str, Array], outlook: Outlook, size: tuple[int, int]) -> tuple[Meddling, ...]:
+    """Return who changes what others do; files of before 2026-11-19 say only that they do."""
+    found, row = [], _row(outlook)
+    if len(arrays.get("changers", ())):
+        found.append(Meddling.everywhere(_nodes(arrays["changers"], (size[0], size[1], size[0]))))
+    while f"change.{len(found)}.nodes" in arrays:
+        part = _part(arrays, f"change.{len(found)}.")
+        triples = _nodes(part.pop("nodes"), (size[0], size[1], size[0]))
+        found.append(Meddling(triples, Forest.of(part, change_features(outlook, triples[0], row, row).shape[1])))
+    return tuple(found)
+
+
+def _situations(arrays: Mapping[str, Array], outlook: Outlook, size: tuple[int, int]) -> tuple[Situation, ...]:
+    """Return situations of two sources."""
+    found: list[Situation] = []
+    row = _row(outlook)
+    while f"situation.{len(found)}.nodes" in arrays:
+        part = _part(arrays, f"situation.{len(found)}.")
+        nodes = _nodes(part.pop("nodes"), (size[0], size[0], size[1]))
+        pairs = tuple((a, b) for a, b, _ in nodes)
+        found.append(Situation(nodes[0][2], pairs, Forest.of(part, outlook.pair(*pairs[0], row, row).shape[1])))
+    return tuple(found)
+
+
+def _row(outlook: Outlook) -> Placed:
+    """Return any row, to count features by."""
+    return outlook.placed(np.zeros((1, len(outlook.drift) - 1)))
 
 
 def _part(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:
     return {name.removeprefix(prefix): each for name, each in arrays.items() if name.startswith(prefix)}
 
 
-def _nodes(triples: Array, size: tuple[int, int]) -> list[tuple[int, int, int]]:
-    """Return triples of two sources and a target, checked."""
-    if triples.ndim != 2 or (triples < 0).any() or (triples >= [size[0], size[0], size[1]]).any():
+def _nodes(triples: Array, below: tuple[int, int, int]) -> tuple[tuple[int, int, int], ...]:
+    """Return triples of nodes, checked."""
+    if triples.ndim != 2 or not len(triples) or (triples < 0).any() or (triples >= list(below)).any():
         raise ValueError("a situation has nodes that the factors do not have")
-    return [(int(a), int(b), int(j)) for a, b, j in triples]
+    return tuple((int(a), int(b), int(c)) for a, b, c in triples)

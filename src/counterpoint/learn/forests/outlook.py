@@ -29,6 +29,27 @@ class Placed:
         now, ahead = ({node: each[rows] for node, each in where.items()} for where in (self.now, self.ahead))
         return Placed(self.values[rows], now, ahead)
 
+    @cached_property
+    def gaps(self) -> tuple[dict[tuple[int, int], Floats], ...]:
+        """Distances between nodes of the same row, now and after the step, (B,) each, as they were asked for."""
+        return {}, {}
+
+
+def _gap(source: Placed, i: int, target: Placed, j: int, then: int) -> Floats:
+    """Return the distance of two nodes, now or after the step, (B,)."""
+    here, there = (rows.ahead if then else rows.now for rows in (source, target))
+    if source is not target:
+        return _length(here[i] - there[j])
+    known, pair = source.gaps[then], (min(i, j), max(i, j))
+    if pair not in known:
+        known[pair] = _length(here[i] - there[j])
+    return known[pair]
+
+
+def _length(to: Floats) -> Floats:
+    """Return the length of each row, (B,)."""
+    return np.asarray(np.sqrt((to * to).sum(axis=1)))
+
 
 @dataclass(frozen=True, eq=False)
 class Outlook:
@@ -72,17 +93,19 @@ class Outlook:
         return Placed(values, now, then)
 
     def features(self, pairs: Sequence[tuple[int, int]], source: Placed, target: Placed) -> list[Floats]:
-        """Return the features of each pair of nodes, (B, F), the last two say which pair it is."""
+        """Return the features of each pair of nodes, (B, F)."""
         return [self.pair(i, j, source, target) for i, j in pairs]
 
     def pair(self, i: int, j: int, source: Placed, target: Placed) -> Floats:
         """Return the features of one pair of nodes, (B, F).
 
+        Those of both come first, then which pair it is, then how much nearer they are to each other than to rivals.
+
         Args:
             i: the source.
             j: the target.
             source: the rows that the source is taken from.
-            target: the rows that the target is taken from.
+            target: the rows that the target is taken from, and all rivals.
         """
         plain = self.pairs.pair(source.values, target.values, i, j)
         which = np.broadcast_to(np.array([i, j], np.float64), (len(target), 2))
@@ -92,5 +115,27 @@ class Outlook:
         way = then - now
         when = np.clip(-(now * way).sum(axis=1) / np.maximum((way * way).sum(axis=1), _SHORTEST), 0.0, 1.0)
         met = source.now[i] - target.ahead[j], source.ahead[i] - target.now[j]  # if only one of the two moves
-        apart = [np.sqrt((to * to).sum(axis=1, keepdims=True)) for to in (now + when[:, None] * way, then, *met)]
-        return np.concatenate([then, *apart, plain, which], axis=1)
+        apart = [_length(to)[:, None] for to in (now + when[:, None] * way, then, *met)]
+        return np.concatenate([then, *apart, plain, which, *self._before_rivals(i, j, source, target)], axis=1)
+
+    def _before_rivals(self, i: int, j: int, source: Placed, target: Placed) -> list[Floats]:
+        """Return the distance of a pair less that to the nearest rival of either, now and after the step, (B, 1) each.
+
+        A rival of the target is another factor of its type, which the source may be nearer to; and so for the source.
+        """
+        found = []
+        for then in (0, 1):
+            apart = _gap(source, i, target, j, then)
+            of_target = [_gap(source, i, target, k, then) for k in self._alike[j] if k != i]
+            of_source = [_gap(target, k, target, j, then) for k in self._alike[i] if k != j]
+            found += [np.maximum(apart - np.min(each, axis=0), 0.0)[:, None] for each in (of_target, of_source) if each]
+        return found
+
+    @cached_property
+    def _alike(self) -> tuple[tuple[int, ...], ...]:
+        """For each node the others of its type that have a position."""
+        names, types, placed = self.factors.names, self.factors.types, self.factors.positions
+        return tuple(
+            tuple(k for k, other in enumerate(names) if k != j and other in placed and types[other] == types[name])
+            for j, name in enumerate(names)
+        )

@@ -24,7 +24,8 @@ TURNS = 3
 _FEWEST, _DEEPEST, _FEWEST_REAL = 30, 10, 7  # of the trees
 _SOME = 60_000  # pairs that a tree is grown on, and as many with a surprise
 _SHARE = 0.05  # of a surprise, from which on a pair is among these
-_PRIOR, _PRIOR_PUSH = 5.0, 20.0  # rows of a region that are taken to be like all
+_PRIOR, _PRIOR_PUSH = 2.0, 20.0  # rows of a region that are taken to be like all
+_SURE = 1.5  # standard errors of a push that may be chance
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +117,8 @@ class _Lesson:
     def known(self, where: Ints, apart: Ints, counted: Bools, size: int) -> Floats:
         """Return the share of surprises in each region, and the push beyond that of glued pairs, (K, 1 + W).
 
+        Who does what its own law says is not pushed, even if it would be with sources of other episodes.
+
         Args:
             where: (R,) regions.
             apart: (G,) those of glued pairs.
@@ -127,8 +130,11 @@ class _Lesson:
         count, alone = totals(there, 1.0, size), totals(elsewhere, 1.0, size)
         usual = _PRIOR * float(self.share[some].mean()) if some.any() else 0.0
         chance = (totals(there, self.share[some, None], size) + usual) / (count + _PRIOR)
-        push = totals(there, self.moved[some], size) / (count + _PRIOR_PUSH)
-        push -= totals(elsewhere, self.rest[self.rows[mine]], size) / (alone + _PRIOR_PUSH)
+        moved = totals(there, self.moved[some], size) / (count + _PRIOR_PUSH)
+        beyond = moved - totals(elsewhere, self.rest[self.rows[mine]], size) / (alone + _PRIOR_PUSH)
+        square = totals(there, np.square(self.moved[some]), size) / np.maximum(count, 1.0)
+        chance_alone = _SURE * np.sqrt(square / (count + _PRIOR_PUSH))
+        push = np.sign(moved) * np.clip(np.sign(moved) * beyond, 0.0, np.maximum(np.abs(moved) - chance_alone, 0.0))
         return np.concatenate([np.maximum(chance, 0.0), push], axis=1)
 
 
