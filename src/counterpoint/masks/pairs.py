@@ -71,7 +71,7 @@ class FactorPairs:
 
     def pair(self, source: Array, target: Array, i: int, j: int) -> Floats:
         """Return the features of any two nodes, without the last two, (B, F)."""
-        there, here = self._own(i), self._own(j)
+        there, here = self.own(i), self.own(j)
         if not self._placed(i, j):
             one, two = source[:, there], target[:, here]
             parts = [one, two]
@@ -85,26 +85,27 @@ class FactorPairs:
     def _labels(self, i: int, j: int) -> tuple[str, ...]:
         names = self.factors.names
         if not self._placed(i, j):
-            one = [f"{names[i]}[{k}]" for k in range(len(self._own(i)))]
-            two = [f"{names[j]}[{k}]" for k in range(len(self._own(j)))]
+            one = [f"{names[i]}[{k}]" for k in range(len(self.own(i)))]
+            two = [f"{names[j]}[{k}]" for k in range(len(self.own(j)))]
             both = [f"{a} - {b}" for a in one for b in two] if len(one) * len(two) <= _MOST_DIFFERENCES else []
             return (*one, *two, *both)
         axes = len(self.factors.positions[names[i]].columns)
         offsets = [f"offset {k}" for k in range(axes)]
-        rest = [f"{names[node]}[{self._own(node).index(c)}]" for node in (i, j) for c in self._rest(node)]
+        rest = [f"{names[node]}[{self.own(node).index(c)}]" for node in (i, j) for c in self._rest(node)]
         return (*offsets, "distance", *rest)
 
     def _placed(self, i: int, j: int) -> bool:
         return all(self.factors.names[node] in self.factors.positions for node in (i, j))
 
-    def _own(self, node: int) -> list[int]:
+    def own(self, node: int) -> list[int]:
+        """The columns of a node, of states beside actions."""
         return list(columns_of(self.factors, node))
 
     def _rest(self, node: int) -> list[int]:
         """The columns of a node that do not say where it is."""
         shift = 0 if node < self.factors.n else self.factors.state_width
         place = {shift + column for column in self.factors.positions[self.factors.names[node]].columns}
-        return [column for column in self._own(node) if column not in place]
+        return [column for column in self.own(node) if column not in place]
 
     def position(self, rows: Array, node: int) -> Floats:
         """Return where a node is that has a position, (B, axes)."""

@@ -42,6 +42,7 @@ _USUAL_SIGHT = 0.7  # what the witness sees of all influences, where nothing tel
 _FAIR_SIGHT = 0.6  # the least that the estimate believes it to see; the interval allows for less
 _UNTRIED = 0.1  # what the interval allows it to see, at the least, where nothing tells
 _LEAST_SIGHT = 0.03  # the same where it was tried, and saw less
+_TIMES_TOLD = 1.5  # times what all others tell
 _DEAF = 0.06  # of the influences that the witness does not hear, those that the mask may miss
 _BLIND = 0.2  # influences for each surprise that is unusual and that nobody explains
 _THIN = 0.15  # of the counterfactuals that few rows tell about, those that may be wrong
@@ -212,18 +213,17 @@ def _wrong(heard: Hearing) -> Estimate:
     It covers what was counted (finite numbers, episodes as a whole), what the method was off by on the worlds it was
     developed on, surprises that neither witness nor mask explains, and what nobody can know or judge.
     """
-    found = float(heard.wrong.mean())
-    drawn = float(heard.wrong.std() / np.sqrt(len(heard.wrong)))
+    found, drawn = heard.paired, float(heard.wrong.std() / np.sqrt(len(heard.wrong)))
     error = _SURE * float(np.hypot(heard.error, drawn))
     blind = _BLIND * max(0.0, heard.unexplained - heard.usual)
-    low = max(0.0, _LOW * found - error - _EVEN)
+    low = max(0.0, _LOW * float(heard.wrong.mean()) - error - _SURE * heard.unsure - _EVEN)
     least = _UNTRIED if heard.sight is None else max(heard.sight, _LEAST_SIGHT)
     unseen = _UNSEEN * max(1.0, float(np.sqrt(_MANY / heard.judged)))
-    seen = (_HIGH * found + error + unseen) / least + blind + _DEAF * heard.deaf
+    seen = max((_HIGH * found + error + unseen) / least, _TIMES_TOLD * heard.told) + heard.faint + heard.unsure
     risks = (heard.rejected, 1.0), (heard.lawless, _LAWLESS), (heard.unknown, _THIN)
-    high = seen + float(np.max([risk * rows for rows, risk in risks], axis=0).mean())
+    high = seen + blind + _DEAF * heard.deaf + float(np.max([risk * rows for rows, risk in risks], axis=0).mean())
     sight = _USUAL_SIGHT if heard.sight is None else max(heard.sight, _FAIR_SIGHT)
-    likely = 1.0 - (1.0 - found) ** (1.0 / sight)  # with what it does not see
+    likely = heard.believed(1.0 - (1.0 - found) ** (1.0 / sight))  # pairs do not tell all
     return Estimate(likely, low, min(1.0, max(high, likely)))
 
 

@@ -23,6 +23,7 @@ _LEAST_PLANTED = 160.0  # strain of the influences that the mask sees, by which 
 _STRAIN = 2.0  # beyond the usual, of an influence; edges with less are taken for such that do not always act
 _MOST_TOGETHER = 3  # edges to one target
 _FEWEST = 4  # judged rows that a region must have, or nobody knows what happens there
+_TOLD = 0.05  # share of wrong ones by what others tell, from which on that is believed more than pairs are
 _SURELY = 4.0  # standard errors by which it must be beyond the usual
 
 
@@ -87,6 +88,10 @@ class Hearing:
     """What the witness says of accepted proposals."""
 
     wrong: Floats  # (R,) chance of each
+    paired: float  # share that is wrong by what pairs tell
+    told: float  # share that is wrong by what all others together tell of a target
+    faint: float  # share that may be wrong as well by that, for all that is surely known
+    unsure: float  # standard error of that
     unknown: Bools  # (R,) whether nobody can know
     rejected: Bools  # (R,) whether masks.Supported would reject it
     lawless: Bools  # (R,) whether a factor without an edge to it comes from a row in which none of its laws holds
@@ -97,6 +102,11 @@ class Hearing:
     deaf: float  # influences of a row that the mask sees, and of whose kind the witness does not see that many
     gaps: Bools  # (R, N, n) pairs across the cut that nobody knows
     judged: int  # rows that this rests on
+
+    def believed(self, paired: float) -> float:
+        """Return the share that is wrong, given what pairs tell."""
+        trusted = _trusted(self.told)
+        return trusted * self.told + (1.0 - trusted) * paired
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,8 +154,16 @@ class Trial:
         odd, usual = self._unexplained(swaps, edges)
         sight, deaf = self._tried(edges)
         right, doubt = self._together(swaps, edges)
+        paired = 1.0 - (1.0 - self._wrong(swaps, findings, where, cross)) * right
+        others = witness.telling.hear(self._free(tau), swaps.origin, swaps.proposal, swaps.nodes)
+        told = np.where((cross & witness.alone.always).any(axis=(1, 2)), 1.0, others.wrong)
+        trusted = _trusted(float(told.mean()))
         return Hearing(
-            wrong=1.0 - (1.0 - self._wrong(swaps, findings, where, cross)) * right,
+            wrong=trusted * told + (1.0 - trusted) * paired,
+            paired=float(paired.mean()),
+            told=float(told.mean()),
+            faint=others.faint,
+            unsure=others.error,
             unknown=gaps.any(axis=(1, 2)),
             rejected=rejected,
             lawless=self._lawless(swaps, edges),
@@ -157,6 +175,20 @@ class Trial:
             gaps=gaps,
             judged=len(witness.judged),
         )
+
+    @cached_property
+    def _learning(self) -> Array:
+        """Scores or edges of the rows that it is learned from what others tell, (L, N, n)."""
+        witness, rows = self.witness, self.witness.telling.learn
+        if self.asked.uses_next_state:
+            rows = witness.alone.hidden(rows, witness.telling.surprised)
+        return self.asked(rows)
+
+    def _free(self, tau: float | Floats) -> tuple[Bools, Bools]:
+        """Return the rows in which a mask has no edge to a target, in both halves, (L, n) and (T, n)."""
+        witness = self.witness
+        learnt = witness.moved(self.asked.edges(self._learning, tau), witness.telling.learn)
+        return ~learnt.any(axis=1), ~witness.moved(self.asked.edges(self.hiding, tau)).any(axis=1)
 
     def _wrong(self, swaps: Swaps, findings: list[Finding], where: list[list[Ints]], cross: Bools) -> Floats:
         """Return the chance that an influence across the cut shows and should not, or should and does not, (R,)."""
@@ -231,7 +263,8 @@ class Trial:
         breath.
         """
         witness, moved = self.witness, self.witness.moved(edges)
-        several, seen = moved.sum(axis=1), witness.loud | witness.joint[:, None]  # (T, n), (T, N, n)
+        several = moved.sum(axis=1)  # (T, n)
+        seen = witness.loud | (witness.joint | (witness.telling.sights & (several == 1)))[:, None]  # (T, N, n)
         calm = witness.known & ~witness.loud.any(axis=1) & (several == 0)
         usual = np.where(calm, witness.strain, 0.0).sum(axis=0) / np.maximum(calm.sum(axis=0), 1)
         noise = np.where(calm, (witness.strain - usual) ** 2, 0.0).sum(axis=0) / np.maximum(calm.sum(axis=0), 1)
@@ -283,6 +316,11 @@ class Trial:
             total += float(np.square(weight * finding.doubt).sum())
             total += float(np.square((weight * finding.slope).sum() * finding.error))
         return float(np.sqrt(total))
+
+
+def _trusted(told: float) -> float:
+    """Return how far others are believed rather than pairs: the more, the more they tell."""
+    return told / (told + _TOLD)
 
 
 def _heard(planted: float, heard: float, doubt: float) -> float | None:

@@ -19,6 +19,7 @@ from counterpoint.core.transitions import Transitions
 from counterpoint.learn.calibration.counting import Counts, Finding, Loudness, found
 from counterpoint.learn.calibration.laws import follow, totals
 from counterpoint.learn.calibration.own_course import RARE, SURPRISING, Course, OwnCourses, limits
+from counterpoint.learn.calibration.telling import Telling
 from counterpoint.learn.calibration.testimony import CLIP, Testimony, others, testimony
 from counterpoint.learn.calibration.together import Situations, situations
 from counterpoint.masks.pairs import FactorPairs, Kind, beside
@@ -36,6 +37,7 @@ class Witness:
 
     alone: OwnCourses
     pairs: FactorPairs
+    learnt: Transitions
     judged: Transitions
     known: Bools  # (T, n) where a factor can be judged
     groups: Ints  # (T,) the episodes
@@ -68,7 +70,7 @@ class Witness:
         nothing = np.zeros((len(judge), factors.n + factors.m, factors.n), np.bool_)
         ordinary = tuple(np.full(each.shape[1], SURPRISING) for each in after)
         first = cls(
-            alone, pairs, judge, known, groups, tuple(after), ordinary, tuple(told), nothing, known, known * 0.0, ()
+            alone, pairs, learn, judge, known, groups, tuple(after), ordinary, tuple(told), nothing, known, known * 0.0, ()
         )
         second = replace(first, loud=first._loud())
         third = replace(second, limits=second._limits())
@@ -160,14 +162,24 @@ class Witness:
         calm = self.known & ~self.loud.any(axis=1) & ~self.moved(edges).any(axis=1) & self.calmest
         return np.asarray((self.puzzled & calm).sum(axis=0) / np.maximum(calm.sum(axis=0), 1))
 
-    def moved(self, edges: Bools) -> Bools:
+    @cached_property
+    def telling(self) -> Telling:
+        """What all others together tell of each factor."""
+        return Telling.of(self.alone, (self.learnt, self.judged), self.limits, self.known)
+
+    def moved(self, edges: Bools, rows: Transitions | None = None) -> Bools:
         """Return the edges from others that are not there in every transition, (T, N, n).
 
         A factor whose velocity is hidden shows a push in its next change only, so its edges last one row longer.
+
+        Args:
+            edges: (T, N, n) of a mask.
+            rows: what they are about; None for the judged rows.
         """
         nodes, n = edges.shape[1:]
         moved = edges & ~self.alone.always & ~np.eye(nodes, n, dtype=np.bool_)
-        late = [course.lagged for course in self.alone.courses] & follow(self.judged)[1:, None]  # (T - 1, n)
+        follows = follow(self.judged if rows is None else rows)
+        late = [course.lagged for course in self.alone.courses] & follows[1:, None]  # (T - 1, n)
         after = moved.copy()
         after[1:] |= moved[:-1] & late[:, None]
         return np.asarray(after)

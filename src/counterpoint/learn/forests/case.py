@@ -54,7 +54,7 @@ class Case:
         off = [np.clip(each, -CLIP, CLIP) * known[:, None] for each, known in zip(residuals, ready.T, strict=True)]
         return cls(
             outlook,
-            _asked(alone),
+            asked_of(alone),
             outlook.placed(beside(data.state, data.action)),
             (others(data, rng), others(data, rng)),
             np.stack(odd, axis=1),
@@ -85,7 +85,7 @@ class Case:
         return rate
 
 
-def _asked(alone: OwnCourses) -> Bools:
+def asked_of(alone: OwnCourses) -> Bools:
     """Return the pairs whose target moves, and not always because of the source; context ties nothing, (N, n)."""
     factors = alone.factors
     context = factors.nodes(*factors.context)
