@@ -93,6 +93,23 @@ class Regions:
     def __len__(self) -> int:
         return len(self.feature)
 
+    def merged(self, rows: Floats, fewest: int) -> "Regions":
+        """Return regions of which none has fewer rows than ``fewest``: where a side has, its question is not asked.
+
+        Args:
+            rows: (K,) rows of each node that is a region.
+            fewest: rows of a region, at the least; all together have as many.
+        """
+        feature, cut, left, count = self.feature.copy(), self.cut.copy(), self.left.copy(), rows.astype(np.float64)
+        for node in np.flatnonzero(self.feature >= 0)[::-1].tolist():  # children come after their parents
+            sides = int(left[node]), int(left[node]) + 1
+            count[node] = count[list(sides)].sum()
+            few = [side for side in (0, 1) if count[sides[side]] < fewest]
+            if few:
+                other = sides[1 - few[0]]
+                feature[node], cut[node], left[node] = feature[other], cut[other], left[other]
+        return Regions(feature, cut, left)
+
     def box(self, node: int, width: int) -> Floats:
         """Return the lower and upper bound of each feature in a region, (F, 2); infinite where there is none."""
         bounds: Array = np.tile([-np.inf, np.inf], (width, 1))

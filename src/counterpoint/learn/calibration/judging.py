@@ -94,7 +94,7 @@ class Hearing:
     unsure: float  # standard error of that
     unknown: Bools  # (R,) whether nobody can know
     rejected: Bools  # (R,) whether masks.Supported would reject it
-    lawless: Bools  # (R,) whether a factor without an edge to it comes from a row in which none of its laws holds
+    lawless: Bools  # (R,) whether a factor is parted from what could move it, in a row in which none of its laws holds
     error: float  # standard error of what was counted, for each proposal
     unexplained: float  # surprises of the parents that neither the witness nor the mask explains, for each proposal
     usual: float  # how many of these are usual, for each proposal
@@ -136,16 +136,16 @@ class Trial:
         moving = nodes[:, lively]
         real = moving.any(axis=1) & ~moving.all(axis=1)
         rows = np.flatnonzero(kept & real)
-        static = int((kept & ~real).sum())
-        return Swaps(base[tried[rows]], donor[tried[rows]], nodes[rows], proposal[rows], static)
+        return Swaps(base[tried[rows]], donor[tried[rows]], nodes[rows], proposal[rows], int((kept & ~real).sum()))
 
     def hear(self, swaps: Swaps, tau: float | Floats) -> Hearing:
         """Ask the witness about accepted proposals."""
         factors, witness = self.asked.factors, self.witness
-        findings = witness.findings(self.asked.edges(self.hiding, tau))
+        hiding = self.asked.edges(self.hiding, tau)
+        findings = witness.findings(hiding)
         cross = (swaps.nodes[:, :, None] != swaps.nodes[:, None, : factors.n]) & ~self.asked.context[:, None]
         where = witness.where(swaps.proposal)
-        thin = witness.spread([1.0 * (each.rows < _FEWEST) for each in findings], where) > 0
+        thin = witness.spread(witness.thin(hiding, _FEWEST), where) > 0
         lively = ~witness.alone.still & ~np.append(witness.alone.still, np.zeros(factors.m, np.bool_))[:, None]
         gaps = cross & lively & self.support.unknown(swaps.proposal.state, swaps.proposal.action)
         rejected = gaps.any(axis=(1, 2))
@@ -166,7 +166,7 @@ class Trial:
             unsure=others.error,
             unknown=gaps.any(axis=(1, 2)),
             rejected=rejected,
-            lawless=self._lawless(swaps, edges),
+            lawless=self._lawless(swaps, edges, cross & lively),
             error=float(np.hypot(self._error(findings, swaps, where, cross), doubt)),
             unexplained=odd,
             usual=usual,
@@ -249,8 +249,9 @@ class Trial:
         n, witness = self.asked.factors.n, self.witness
         calm = witness.known & ~witness.loud.any(axis=1) & ~witness.joint & ~witness.moved(edges).any(axis=1)
         origin = swaps.origin[:, :n]
-        odd, asked = (np.take_along_axis(each, origin, axis=0) for each in (calm & witness.puzzled, calm))
-        return float(odd.sum(axis=1).mean()), float((asked * witness.usual(edges)).sum(axis=1).mean())
+        counted = calm & witness.puzzled, calm * witness.usual(edges)
+        odd, usual = (np.take_along_axis(each, origin, axis=0) for each in counted)
+        return float(odd.sum(axis=1).mean()), float(usual.sum(axis=1).mean())
 
     def _tried(self, edges: Bools) -> tuple[float | None, float]:
         """Return how much of what the mask sees the witness sees too, and how many influences of a row it is deaf to.
@@ -297,16 +298,16 @@ class Trial:
                 total += max(0.0, sight - share) * acts * float(rate[i, j].sum())
         return total
 
-    def _lawless(self, swaps: Swaps, edges: Bools) -> Bools:
-        """Return the proposals with a factor that nobody can judge in the row it comes from, (R,)."""
+    def _lawless(self, swaps: Swaps, edges: Bools, cross: Bools) -> Bools:
+        """Return the proposals that part a factor from what could move it, where none of its laws holds, (R,)."""
         witness, n = self.witness, self.asked.factors.n
-        rows = witness.lawless & ~witness.moved(edges).any(axis=1)
-        return np.asarray(np.take_along_axis(rows, swaps.origin[:, :n], axis=0).any(axis=1))
+        lawless = (witness.lawless & ~witness.moved(edges).any(axis=1))[swaps.origin[:, :n], np.arange(n)]
+        could = self._of_parents(swaps, witness.could_move(witness.judged)) | witness.could_move(swaps.proposal)
+        return np.asarray((lawless[:, None] & cross & could).any(axis=(1, 2)))
 
     def _error(self, findings: list[Finding], swaps: Swaps, where: list[list[Ints]], cross: Bools) -> float:
         """Return the standard error of the influences expected for a proposal and its parents."""
-        total, rows = 0.0, max(1, len(cross))
-        origin = swaps.origin
+        total, rows, origin = 0.0, max(1, len(cross)), swaps.origin
         for each, finding, regions in zip(self.witness.testimonies, findings, where, strict=True):
             weight = np.zeros(len(each.regions))
             for (i, j), region, own in zip(each.kind.pairs, regions, each.where, strict=True):

@@ -9,6 +9,7 @@ from counterpoint.masks.regions import Regions
 FINEST = 5e-3  # smallest unit of a residual, in standard deviations of the change: no model is believed to be finer
 _ROUNDS = 12  # of reweighted least squares
 _TREES, _FEWEST, _DEEPEST, _RATE, _PRIOR = 12, 60, 4, 0.5, 20.0  # of the trees that correct the law
+_FEWEST_RATES, _DEEPEST_RATES = 100, 4  # of those that say how often a factor's own state makes it surprised
 _CLIP = 4.0  # residuals beyond so many units do not bend the trees
 
 
@@ -61,6 +62,21 @@ def totals(where: Ints, values: Floats | float, size: int) -> Floats:
     """Return the sums of the columns of ``values`` (R, W) within each region, (size, W)."""
     values = np.broadcast_to(values, (len(where), 1)) if np.ndim(values) == 0 else np.asarray(values)
     return np.stack([np.bincount(where, column, size) for column in values.T], axis=1)
+
+
+def rates(given: Floats, odd: Array, others: Floats) -> tuple[Floats, Floats]:
+    """Return how often there is a surprise for such a state of a factor, in the rows that tell it and in others.
+
+    Args:
+        given: (R, I) what tells it.
+        odd: (R,) in which rows there is a surprise.
+        others: (B, I) the same of other rows.
+    """
+    regions = Regions.grow(given, odd[:, None].astype(np.float64), fewest=_FEWEST_RATES, deepest=_DEEPEST_RATES)
+    where = regions(given)
+    rows, events = (totals(where, each, len(regions))[:, 0] for each in (1.0, 1.0 * odd[:, None]))
+    rate = (events + odd.mean()) / (rows + 1.0)
+    return rate[where], rate[regions(others)]
 
 
 def standardised(given: Floats, centre: Floats, spread: Floats) -> Floats:

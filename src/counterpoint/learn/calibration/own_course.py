@@ -13,6 +13,7 @@ import numpy as np
 from counterpoint.core.arrays import Array, Bools, Floats, Ints
 from counterpoint.core.factors import Factorization
 from counterpoint.core.transitions import Transitions
+from counterpoint.learn.calibration.finer import Finer, finer
 from counterpoint.learn.calibration.laws import FINEST, corrections, follow, last_change, standardised, straight, totals
 from counterpoint.masks.pairs import beside, columns_of
 from counterpoint.masks.regions import Regions
@@ -113,6 +114,7 @@ class OwnCourses:
     factors: Factorization
     courses: tuple[Course, ...]
     units: tuple[Floats, ...]  # for each factor the ordinary residual of its columns, (W,)
+    finer: tuple[Finer | None, ...] = ()  # what more is known of their laws, if it was asked
 
     @classmethod
     def fit(cls, data: Transitions, factors: Factorization, rng: np.random.Generator) -> "OwnCourses":
@@ -147,6 +149,10 @@ class OwnCourses:
         """Return which factors can be judged in which rows, (B, n)."""
         return np.stack([course.judged(data) for course in self.courses], axis=1)
 
+    def fails(self, data: Transitions) -> Bools:
+        """Return where the law of a factor nearly always fails for such a state of its own, (B, n)."""
+        return np.stack([course.fails(data) for course in self.courses], axis=1)
+
     @cached_property
     def still(self) -> Array:
         """Which factors never change, (n,)."""
@@ -154,7 +160,31 @@ class OwnCourses:
 
     def residuals(self, data: Transitions) -> list[Floats]:
         """Return the residuals of each factor in ordinary ones, (B, W) each."""
-        return [course.residual(data) / unit for course, unit in zip(self.courses, self.units, strict=True)]
+        return [self._residual(node, data) / unit for node, unit in enumerate(self.units)]
+
+    def _residual(self, node: int, data: Transitions) -> Floats:
+        """Return the residuals of a factor in standard deviations of its change, (B, W)."""
+        course, found = self.courses[node], self.finer[node] if self.finer else None
+        left = course.residual(data)
+        return left if found is None else left - found(course.ahead(data))
+
+    def refined(self, data: Transitions, rng: np.random.Generator) -> "OwnCourses":
+        """Look at each law more closely, in the transitions that it was fitted to.
+
+        What is ordinary stays what it was: where trees still help, what they leave is no noise, but more of the same.
+        """
+        groups = np.arange(len(data)) if data.episode is None else np.unique(data.episode, return_inverse=True)[1]
+        half = (rng.permutation(int(groups.max()) + 1) % 2 == 0)[groups]
+        return replace(self, finer=tuple(self._finer(node, data, half) for node in range(self.factors.n)))
+
+    def _finer(self, node: int, data: Transitions, half: Bools) -> Finer | None:
+        course, unit = self.courses[node], self.units[node]
+        if course.still:
+            return None
+        ready = follow(data) if course.lagged else np.ones(len(data), np.bool_)
+        some = data[ready]
+        found = finer(course.residual(some) / unit, course.ahead(some), half[ready])
+        return None if found is None else replace(found, scale=found.scale * unit)
 
 
 def limits(residual: Array) -> Floats:

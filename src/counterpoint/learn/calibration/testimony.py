@@ -14,6 +14,7 @@ from counterpoint.masks.regions import Regions
 CLIP = 4.0  # units; what is beyond counts as a surprise, not as more
 _FEWEST, _DEEPEST = 40, 10  # of the trees
 _FEWEST_REAL = 12  # rows of a region that are real
+_FEWEST_JUDGED = 8  # rows of the other half that a region must have to be one
 _GLUED = 3  # glued pairs for each real one
 _FEWEST_EPISODES = 50  # from which on glued pairs are made at the same time of two of them
 _NEARLY_NOW = 100  # rows apart, in the order of time
@@ -51,6 +52,8 @@ def testimony(
         some=np.arange(2 * len(real)) < len(real),
         of=_FEWEST_REAL,
     )
+    fall = np.concatenate([regions(each) for each in pairs.features(kind, judge, judge)])
+    regions = regions.merged(totals(fall, 1.0, len(regions))[:, 0], _FEWEST_JUDGED)
     learnt = tuple(regions(each) for each in pairs.features(kind, learn, learn))
     seen = np.concatenate([_seen(residuals[j]) for _, j in kind.pairs])
     means = [

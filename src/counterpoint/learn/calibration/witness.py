@@ -17,17 +17,16 @@ from counterpoint.core.arrays import Bools, Floats, Ints
 from counterpoint.core.factors import Factorization
 from counterpoint.core.transitions import Transitions
 from counterpoint.learn.calibration.counting import Counts, Finding, Loudness, found
-from counterpoint.learn.calibration.laws import follow, totals
-from counterpoint.learn.calibration.own_course import RARE, SURPRISING, Course, OwnCourses, limits
+from counterpoint.learn.calibration.laws import follow, rates, totals
+from counterpoint.learn.calibration.own_course import RARE, SURPRISING, OwnCourses, limits
+from counterpoint.learn.calibration.suspects import Suspects, suspects
 from counterpoint.learn.calibration.telling import Telling
 from counterpoint.learn.calibration.testimony import CLIP, Testimony, others, testimony
 from counterpoint.learn.calibration.together import Situations, situations
 from counterpoint.masks.pairs import FactorPairs, Kind, beside
-from counterpoint.masks.regions import Regions
 
 _FEWEST_CALM = 50  # rows that the shape of noise is told from, if there are so many
 _UNRULY = 0.15  # share of a factor's rows without a law from which on that is not about a wall or two
-_FEWEST_OWN, _DEEPEST_OWN = 100, 4  # of the trees that say how often a factor's own state makes it surprised
 _CALMEST = 0.3  # share of the rows that the usual rate of surprises is told from
 
 
@@ -46,8 +45,10 @@ class Witness:
     testimonies: tuple[Testimony, ...]
     loud: Bools  # (T, N, n) pairs in a region with an influence
     calmest: Bools  # (T, n) where a target is in regions of a source in which it was least surprised in the other half
+    puzzling: Floats  # (T, n) how often a factor's own state puzzles, by the other half
     expected: Floats  # (T, n) how often a factor's own state makes it surprised
     together: tuple[Situations, ...]  # of two factors, in which a third is surprised
+    suspects: tuple[Suspects, ...]  # where sources could move a target that no law explains
 
     @classmethod
     def fit(cls, learn: Transitions, judge: Transitions, factors: Factorization, rng: np.random.Generator) -> "Witness":
@@ -59,9 +60,10 @@ class Witness:
             factors: how columns split into factors.
             rng: source of randomness.
         """
-        alone, pairs = OwnCourses.fit(learn, factors, rng), FactorPairs(factors)
+        alone, pairs = OwnCourses.fit(learn, factors, rng).refined(learn, rng), FactorPairs(factors)
         before, after = alone.residuals(learn), alone.residuals(judge)
         kinds = [_judgeable(kind, alone) for kind in pairs.kinds]
+        suspected = suspects([kind for kind in kinds if kind.pairs], alone, (learn, judge), (before, after), rng)
         ready = alone.judged(learn)
         before = [np.where(ready[:, [j]], each, 0.0) for j, each in enumerate(before)]
         told = [testimony(kind, pairs, (learn, judge), before, rng) for kind in kinds if kind.pairs]
@@ -69,13 +71,12 @@ class Witness:
         known = alone.judged(judge)
         nothing = np.zeros((len(judge), factors.n + factors.m, factors.n), np.bool_)
         ordinary = tuple(np.full(each.shape[1], SURPRISING) for each in after)
-        first = cls(
-            alone, pairs, learn, judge, known, groups, tuple(after), ordinary, tuple(told), nothing, known, known * 0.0, ()
-        )
+        counted = pairs, learn, judge, known, groups, tuple(after), ordinary, tuple(told)
+        first = cls(alone, *counted, nothing, known, known * 0.0, known * 0.0, (), suspected)
         second = replace(first, loud=first._loud())
         third = replace(second, limits=second._limits())
         fourth = replace(third, loud=third._loud())
-        fifth = replace(fourth, calmest=fourth._calmest(before, ready))
+        fifth = fourth._with_calmest(learn, before, ready)
         return fifth._with_situations(learn, before, ready, rng)
 
     @cached_property
@@ -86,8 +87,14 @@ class Witness:
     @cached_property
     def lawless(self) -> Bools:
         """Rows of factors that no law explains often, so that nobody sees whether another moves them, (T, n)."""
-        fails = np.stack([course.fails(self.judged) for course in self.alone.courses], axis=1)
+        fails = self.alone.fails(self.judged)
         return np.asarray(fails & (fails.mean(axis=0) > _UNRULY))
+
+    def could_move(self, data: Transitions) -> Bools:
+        """Return where a source could move a target if none of the target's laws holds, (B, N, n)."""
+        rows = beside(data.state, data.action)
+        where = [each.where(self.pairs, rows) for each in self.suspects]
+        return self.spread([1.0 * each.could for each in self.suspects], where) > 0
 
     @cached_property
     def puzzled(self) -> Bools:
@@ -115,19 +122,28 @@ class Witness:
         both = zip(calm.T, self.residuals, strict=True)
         return tuple(limits(each[rows] if rows.sum() >= _FEWEST_CALM else each) for rows, each in both)
 
-    def _calmest(self, before: list[Floats], ready: Bools) -> Bools:
-        """Find rows in which targets are calm by what the other half says, each by the source that tells most."""
+    def _with_calmest(self, learn: Transitions, before: list[Floats], ready: Bools) -> "Witness":
+        """Find rows in which targets are calm by what the other half says, each by the source that tells most.
+
+        That is where they are less surprised than their own state says: at a wall a factor may always be.
+        """
         odd = ready & _beyond(before, self._narrow)
+        both = [
+            rates(course.given(learn), odd[:, j], course.given(self.judged))
+            for j, course in enumerate(self.alone.courses)
+        ]
+        usual, puzzling = (np.stack(each, axis=1) for each in zip(*both, strict=True))
         calmest, least = np.zeros(self.known.shape, np.bool_), np.full(self.known.shape[1], np.inf)
         for each in self.testimonies:
             for (_, j), learnt, where in zip(each.kind.pairs, each.learnt, each.where, strict=True):
-                rows, events = totals(learnt, np.stack([ready[:, j], odd[:, j]], axis=1), len(each.regions)).T
-                order = np.argsort((events + 0.1) / (rows + 10.0))
+                counted = np.stack([ready[:, j], odd[:, j], ready[:, j] * usual[:, j]], axis=1)
+                rows, events, expected = totals(learnt, counted, len(each.regions)).T
+                order = np.argsort((events + 0.1) / (expected + 10.0 * odd[:, j].mean() + 1e-9))
                 chosen = order[: 1 + int(np.searchsorted(np.cumsum(rows[order]), _CALMEST * rows.sum()))]
-                share = events[chosen].sum() / max(1.0, rows[chosen].sum())
+                share = events[chosen].sum() / max(1e-9, expected[chosen].sum())
                 if share < least[j]:
                     least[j], calmest[:, j] = share, np.isin(where, chosen)
-        return calmest
+        return replace(self, calmest=calmest, puzzling=puzzling)
 
     def _with_situations(
         self, learn: Transitions, before: list[Floats], ready: Bools, rng: np.random.Generator
@@ -135,7 +151,10 @@ class Witness:
         """Look for sources that act only together, where no single one explains what a target does."""
         odd = ready & _beyond(before, self.limits)
         loud = self.spread(self._loud_regions, [each.learnt for each in self.testimonies]) > 0
-        both = [_rates(course, learn, odd[:, j], self.judged) for j, course in enumerate(self.alone.courses)]
+        both = [
+            rates(course.given(learn), odd[:, j], course.given(self.judged))
+            for j, course in enumerate(self.alone.courses)
+        ]
         usual, expected = (np.stack(each, axis=1) for each in zip(*both, strict=True))
         halves = beside(learn.state, learn.action), beside(self.judged.state, self.judged.action)
         found = situations(self.pairs, halves, odd, usual, ready & ~loud.any(axis=1), others(self.judged, rng))
@@ -151,16 +170,18 @@ class Witness:
         return joint
 
     def usual(self, edges: Bools) -> Floats:
-        """Return how often each factor is surprised where nothing influences it, (n,).
+        """Return how often each factor is puzzling where nothing influences it, (T, n).
 
-        That is where the mask has no edge to it, and where, for some source, it was least surprised in the other half
-        of the data. If surprises are noise, they are as frequent there as anywhere else.
+        That is as often as its own state says, or less, by as much as where the mask has no edge to it, and where, for
+        some source, it was least surprised in the other half of the data. If surprises are noise, they are as frequent
+        there as anywhere else.
 
         Args:
             edges: (T, N, n) the mask's edges on the judged rows.
         """
         calm = self.known & ~self.loud.any(axis=1) & ~self.moved(edges).any(axis=1) & self.calmest
-        return np.asarray((self.puzzled & calm).sum(axis=0) / np.maximum(calm.sum(axis=0), 1))
+        found, expected = ((each * calm).sum(axis=0) for each in (self.puzzled, self.puzzling))
+        return np.asarray(self.puzzling * (found / np.maximum(expected, 1e-9)))
 
     @cached_property
     def telling(self) -> Telling:
@@ -236,12 +257,21 @@ class Witness:
     def _loud(self) -> Bools:
         return np.asarray(self.own(self._loud_regions) > 0)
 
-    def _free(self, each: Testimony, edges: Bools) -> list[Bools]:
+    def thin(self, edges: Bools, fewest: int) -> list[Floats]:
+        """Return 1.0 for the regions of each kind with few rows without an edge; those without a law are such rows."""
+        told, thin = self.known | self.lawless, []
+        for each in self.testimonies:
+            free = self._free(each, edges, told)
+            every = np.concatenate([where[some] for where, some in zip(each.where, free, strict=True)])
+            thin.append(1.0 * (np.bincount(every, minlength=len(each.regions)) < fewest))
+        return thin
+
+    def _free(self, each: Testimony, edges: Bools, known: Bools | None = None) -> list[Bools]:
         """Return for each pair of a kind its rows without an edge, and without another source that is loud, (T,)."""
         n, louder = self.alone.factors.n, self.loud.sum(axis=1)  # (T, n)
-        rows = []
+        known, rows = self.known if known is None else known, []
         for i, j in each.kind.pairs:
-            free = self.known[:, j] & ~edges[:, i, j] & (louder[:, j] - self.loud[:, i, j] == 0)
+            free = known[:, j] & ~edges[:, i, j] & (louder[:, j] - self.loud[:, i, j] == 0)
             rows.append(free & ~edges[:, j, i] if i < n else free)
         return rows
 
@@ -272,16 +302,6 @@ class Witness:
 def _beyond(residuals: Sequence[Floats], limits: tuple[Floats, ...]) -> Bools:
     """Return which factors have a residual beyond its limit, (T, n)."""
     return np.stack([(np.abs(each) > limit).any(axis=1) for each, limit in zip(residuals, limits, strict=True)], axis=1)
-
-
-def _rates(course: Course, learn: Transitions, odd: Bools, judge: Transitions) -> tuple[Floats, Floats]:
-    """Return how often a factor is surprised for such a state of its own, in both halves of the data."""
-    given = course.given(learn)
-    regions = Regions.grow(given, odd[:, None].astype(np.float64), fewest=_FEWEST_OWN, deepest=_DEEPEST_OWN)
-    where = regions(given)
-    rows, events = (totals(where, each, len(regions))[:, 0] for each in (1.0, 1.0 * odd[:, None]))
-    rate = (events + odd.mean()) / (rows + 1.0)
-    return rate[where], rate[regions(course.given(judge))]
 
 
 def _judgeable(kind: Kind, alone: OwnCourses) -> Kind:
