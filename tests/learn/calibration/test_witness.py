@@ -25,6 +25,36 @@ def test_what_moves_a_factor_always_is_found_and_what_a_policy_looks_at_is_not(r
     assert np.array_equal(np.argwhere(alone.always), [[2, 0]])
 
 
+def played(rng, rows=4000):
+    """A hand moves with the square of what it is told, and a policy that knows this mostly has it go to the block."""
+    state = rng.uniform(-1, 1, (rows, 4))
+    way = state[:, 2:] - state[:, :2]
+    action = np.where(rng.random((rows, 1)) < 0.9, np.sign(way) * np.sqrt(np.abs(way)), rng.uniform(-1, 1, (rows, 2)))
+    action = action + rng.normal(0, 0.1, (rows, 2))
+    after = state.copy()
+    after[:, :2] += 0.1 * action * np.abs(action) + 0.006 * rng.normal(size=(rows, 2))
+    return state, action, after
+
+
+HELD = Factorization.blocks(
+    state={"hand": 2, "block": 2}, action={"move": 2}, positions={"hand": (0, 1), "block": (2, 3)}
+)
+
+
+def test_a_habit_of_going_for_a_block_makes_it_no_parent(rng):
+    """Where the straight law of moves is off, the block tells what they come to; who knows the moves needs no block."""
+    alone = OwnCourses.fit(transitions(*played(rng)), HELD, rng)
+    assert alone.courses[0].parents == (2,)
+
+
+def test_a_block_that_pulls_all_the_time_is_a_parent_in_spite_of_the_habit(rng):
+    state, action, after = played(rng)
+    after[:, :2] += 0.1 * (state[:, 2:] - state[:, :2])
+    after[:, 2:] += 0.02 * rng.normal(size=(len(state), 2))
+    alone = OwnCourses.fit(transitions(state, action, after), HELD, rng)
+    assert 1 in alone.courses[0].parents
+
+
 def test_a_hidden_velocity_is_told_by_the_last_change(rng):
     factors = Factorization.blocks(state={"body": 1})
     speed = np.repeat(rng.normal(0, 1, 150), 20)
