@@ -15,16 +15,13 @@ from counterpoint.core.pairs import drawn
 from counterpoint.core.protocols import DeriveFn, declared
 from counterpoint.core.transitions import Transitions
 from counterpoint.learn.calibration.counting import Finding
+from counterpoint.learn.calibration.sight import tried
 from counterpoint.learn.calibration.witness import Witness
 from counterpoint.masks import Supported
 from counterpoint.masks.pairs import beside
 
-_LEAST_PLANTED = 160.0  # strain of the influences that the mask sees, by which the witness is tried: ten strong ones
-_STRAIN = 2.0  # beyond the usual, of an influence; edges with less are taken for such that do not always act
-_MOST_TOGETHER = 3  # edges to one target
 _FEWEST = 4  # judged rows that a region must have, or nobody knows what happens there
 _TOLD = 0.05  # share of wrong ones by what others tell, from which on that is believed more than pairs are
-_SURELY = 4.0  # standard errors by which it must be beyond the usual
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +149,7 @@ class Trial:
         gaps |= cross & lively & thin
         edges = self.asked.edges(self.answer, tau)
         odd, usual = self._unexplained(swaps, edges)
-        sight, deaf = self._tried(edges)
+        sight, deaf = tried(witness, edges)
         right, doubt = self._together(swaps, edges)
         paired = 1.0 - (1.0 - self._wrong(swaps, findings, where, cross)) * right
         others = witness.telling.hear(self._free(tau), swaps.origin, swaps.proposal, swaps.nodes)
@@ -188,7 +185,9 @@ class Trial:
         """Return the rows in which a mask has no edge to a target, in both halves, (L, n) and (T, n)."""
         witness = self.witness
         learnt = witness.moved(self.asked.edges(self._learning, tau), witness.telling.learn)
-        return ~learnt.any(axis=1), ~witness.moved(self.asked.edges(self.hiding, tau)).any(axis=1)
+        moved = learnt, witness.moved(self.asked.edges(self.hiding, tau))
+        there, here = (np.asarray(~each.any(axis=1)) for each in moved)
+        return there, here
 
     def _wrong(self, swaps: Swaps, findings: list[Finding], where: list[list[Ints]], cross: Bools) -> Floats:
         """Return the chance that an influence across the cut shows and should not, or should and does not, (R,)."""
@@ -253,51 +252,6 @@ class Trial:
         odd, usual = (np.take_along_axis(each, origin, axis=0) for each in counted)
         return float(odd.sum(axis=1).mean()), float(usual.sum(axis=1).mean())
 
-    def _tried(self, edges: Bools) -> tuple[float | None, float]:
-        """Return how much of what the mask sees the witness sees too, and how many influences of a row it is deaf to.
-
-        The witness knows nothing of the mask. Rows with a single edge, whose target is further off than usual, are
-        influences that it should find by itself, the stronger the sooner. Where it does not, it would not find those
-        that the mask misses either; and where there are none to try it by, nobody can say that it sees anything.
-        Where sources act only together, as a door and where it leads to, rows with two or three edges must do; each
-        edge has its part of what happens. It is tried by each kind of pair, too: who hears springs need not hear a
-        breath.
-        """
-        witness, moved = self.witness, self.witness.moved(edges)
-        several = moved.sum(axis=1)  # (T, n)
-        seen = witness.loud | (witness.joint | (witness.telling.sights & (several == 1)))[:, None]  # (T, N, n)
-        calm = witness.known & ~witness.loud.any(axis=1) & (several == 0)
-        usual = np.where(calm, witness.strain, 0.0).sum(axis=0) / np.maximum(calm.sum(axis=0), 1)
-        noise = np.where(calm, (witness.strain - usual) ** 2, 0.0).sum(axis=0) / np.maximum(calm.sum(axis=0), 1)
-        only = np.where(several == 1, witness.known * (witness.strain - usual), 0.0)[:, None] * moved
-        for most in range(1, _MOST_TOGETHER + 1):
-            tried = witness.known & (several > 0) & (several <= most)
-            beyond = np.where(tried, (witness.strain - usual) / np.maximum(several, 1), 0.0)[:, None] * moved
-            sight = _heard(beyond.sum(), beyond[seen].sum(), (tried.sum(axis=0) * noise).sum())
-            if sight is not None:
-                return sight, self._deaf(only, seen, noise, moved.mean(axis=0), sight)
-        return None, 0.0
-
-    def _deaf(self, only: Floats, seen: Bools, noise: Floats, rate: Floats, sight: float) -> float:
-        """Return how many influences of a row the witness does not see, because it sees less of their kind than of all.
-
-        Args:
-            only: (T, N, n) what the single edge of a row does to its target.
-            seen: (T, N, n) where the witness sees it.
-            noise: (n,) variance of a row.
-            rate: (N, n) share of the rows with an edge.
-            sight: how much it sees of all.
-        """
-        planted, heard, rows = (each.sum(axis=0) for each in (only, only * seen, only != 0))
-        total = 0.0
-        for each in self.witness.testimonies:
-            i, j = np.transpose(each.kind.pairs)
-            share = _heard(planted[i, j].sum(), heard[i, j].sum(), (rows * noise)[i, j].sum())
-            if share is not None:
-                acts = min(1.0, planted[i, j].sum() / (_STRAIN * rows[i, j].sum()))
-                total += max(0.0, sight - share) * acts * float(rate[i, j].sum())
-        return total
-
     def _lawless(self, swaps: Swaps, edges: Bools, cross: Bools) -> Bools:
         """Return the proposals that part a factor from what could move it, where none of its laws holds, (R,)."""
         witness, n = self.witness, self.asked.factors.n
@@ -322,16 +276,3 @@ class Trial:
 def _trusted(told: float) -> float:
     """Return how far others are believed rather than pairs: the more, the more they tell."""
     return told / (told + _TOLD)
-
-
-def _heard(planted: float, heard: float, doubt: float) -> float | None:
-    """Return which share of what influences do is heard; None where that may be noise.
-
-    Args:
-        planted: how much they do.
-        heard: how much of it is heard.
-        doubt: squared error of how much they do.
-    """
-    if planted < max(_LEAST_PLANTED, _SURELY * np.sqrt(doubt)):
-        return None
-    return float(np.clip(heard / planted, 0.0, 1.0))

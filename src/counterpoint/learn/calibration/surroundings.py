@@ -1,5 +1,6 @@
 """All that can be seen of a target and of the others, as columns that trees can ask about."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -7,12 +8,14 @@ from itertools import combinations
 import numpy as np
 
 from counterpoint.core.arrays import Array, Bools, Floats
+from counterpoint.core.transitions import Transitions
 from counterpoint.learn.calibration.own_course import OwnCourses
 from counterpoint.learn.forests.case import asked_of
 from counterpoint.learn.forests.outlook import Outlook, Placed
 from counterpoint.masks.pairs import beside
 
 _APART = 4  # distances of two that have a position, before the plain one
+_AT_ONCE = 50_000  # rows
 _MOST_PLACED = 8  # factors whose positions among each other are looked at, for a target that is nowhere
 
 
@@ -62,6 +65,12 @@ class Surroundings:
         if target not in rows.now:
             parts += _among(rows)
         return np.concatenate(parts, axis=1)
+
+    def in_parts(self, target: int, data: Transitions, ahead: Floats) -> Iterator[Floats]:
+        """Yield the same of many rows, some at a time, which bounds memory, (P, F) each."""
+        for start in range(0, len(data), _AT_ONCE):
+            some = slice(start, start + _AT_ONCE)
+            yield self.of(target, self.placed(data.state[some], data.action[some]), ahead[some])
 
     def _source(self, source: int, target: int, rows: Placed) -> Floats:
         """Return what can be seen of a source and how it lies to the target, without what the target is itself."""

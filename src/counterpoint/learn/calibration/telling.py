@@ -1,10 +1,10 @@
 """What all others together tell of a target, where a mask says that none of them acts on it.
 
-Pairs are not all there is: a reading depends on a mast and on who stands before it, and a factor's own past may tell what
-a source does to it as well as the source itself. So trees learn, from one half of the data, what a target does beyond
-its own law, given all that can be seen of it and of the others. In the rows of the other half in which the mask has no
-edge to it, a target should be told by its own state as well as by all. What others tell of it there, beyond that, is
-influence that the mask misses; and what they would tell differently after a swap is what the swap would make wrong.
+Pairs are not all there is: a reading depends on a mast and on who stands before it, and a weak push may hide in what a
+target does by itself. So trees learn, from one half of the data, what a target does beyond its own law, given all that
+can be seen of it and of the others. In the rows of the other half in which the mask has no edge to it, its own state
+should tell as much as all together. What others tell beyond that is influence that the mask misses; and what they
+would tell differently after a swap is what the swap would make wrong.
 """
 
 from collections.abc import Iterator
@@ -73,16 +73,19 @@ class Telling:
         learn = _some(halves[0], min(_MOST_ROWS, _MOST_ENTRIES // around.widest))
         judged = halves[1]
         ready = alone.judged(learn)
-        rows = around.placed(learn.state, learn.action), around.placed(judged.state, judged.action)
-        residuals = alone.residuals(learn), alone.residuals(judged)
+        rows, residuals = around.placed(learn.state, learn.action), (alone.residuals(learn), alone.residuals(judged))
         own = tuple((course.ahead(learn), course.ahead(judged)) for course in alone.courses)
         models = []
         for j in around.targets:
             left, seen = (_outcome(each[j], limits[j]) for each in residuals)
-            here, there = (around.of(j, where, ahead) for where, ahead in zip(rows, own[j], strict=True))
+            here = around.of(j, rows, own[j][0])
             if ready[:, j].sum() >= _FEWEST:
                 told = Boosted.fit(here[ready[:, j]], left[ready[:, j]])
-                models.append(Model(j, told, told(here), told(there), left, seen))
+                some = (slice(k, k + _AT_ONCE) for k in range(0, len(judged), _AT_ONCE))
+                there = [
+                    told(around.of(j, around.placed(judged.state[k], judged.action[k]), own[j][1][k])) for k in some
+                ]
+                models.append(Model(j, told, told(here), np.concatenate(there), left, seen))
         return cls(learn, around, ready, known, _blocks(judged), tuple(models), own)
 
     @property
@@ -187,7 +190,8 @@ class Slope:
         both, size = seen * told, np.maximum(np.square(told).sum(axis=0), 1e-9)
         spread = np.sqrt(np.square(totals(blocks, both, int(blocks.max()) + 1)).sum(axis=0))
         total = both.sum(axis=0)
-        slope, sure = total / size, tells & (total > _SURE * spread)
+        slope: Floats = total / size
+        sure = np.asarray(tells & (total > _SURE * spread))
         weight = tells / np.maximum(spread / size, _FINEST) ** 2
         shared = float((weight * slope).sum() / max(weight.sum(), 1e-9))
         error = float(1.0 / np.sqrt(max(weight.sum(), 1.0)))
@@ -197,7 +201,7 @@ class Slope:
 
 def _outcome(residual: Floats, limit: Floats) -> Floats:
     """Return what there is to tell: which way the target is off, and whether that is a surprise, (R, W + 1)."""
-    odd = (np.abs(residual) > limit).any(axis=1)
+    odd: Array = (np.abs(residual) > limit).any(axis=1)
     return np.concatenate([np.clip(residual / _NOISE, -_CLIP, _CLIP) / _CLIP, odd[:, None]], axis=1)
 
 

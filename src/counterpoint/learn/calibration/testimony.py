@@ -1,13 +1,13 @@
 """What is known of one kind of pair: its regions, found in one half of the data, and where the other half falls."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from counterpoint.core.arrays import Array, Floats, Ints
 from counterpoint.core.transitions import Transitions
 from counterpoint.learn.calibration.laws import totals
-from counterpoint.learn.calibration.own_course import SURPRISING
+from counterpoint.learn.calibration.own_course import SURPRISING, OwnCourses
 from counterpoint.masks.pairs import FactorPairs, Kind, beside
 from counterpoint.masks.regions import Regions
 
@@ -66,6 +66,12 @@ def testimony(
         [regions(each) for each in pairs.features(kind, judge[others(halves[1], rng)], judge)] for _ in range(_GLUED)
     ]
     return Testimony(kind, regions, before, learnt, where, tuple(np.stack(each) for each in zip(*apart, strict=True)))
+
+
+def judgeable(kind: Kind, alone: OwnCourses) -> Kind:
+    """Return the pairs of a kind whose target moves, and not always because of the source."""
+    pairs = tuple((i, j) for i, j in kind.pairs if not alone.still[j] and not alone.always[i, j])
+    return replace(kind, pairs=pairs)
 
 
 def others(data: Transitions, rng: np.random.Generator) -> Ints:

@@ -21,9 +21,9 @@ from counterpoint.learn.calibration.laws import follow, rates, totals
 from counterpoint.learn.calibration.own_course import RARE, SURPRISING, OwnCourses, limits
 from counterpoint.learn.calibration.suspects import Suspects, suspects
 from counterpoint.learn.calibration.telling import Telling
-from counterpoint.learn.calibration.testimony import CLIP, Testimony, others, testimony
+from counterpoint.learn.calibration.testimony import CLIP, Testimony, judgeable, others, testimony
 from counterpoint.learn.calibration.together import Situations, situations
-from counterpoint.masks.pairs import FactorPairs, Kind, beside
+from counterpoint.masks.pairs import FactorPairs, beside
 
 _FEWEST_CALM = 50  # rows that the shape of noise is told from, if there are so many
 _UNRULY = 0.15  # share of a factor's rows without a law from which on that is not about a wall or two
@@ -62,7 +62,7 @@ class Witness:
         """
         alone, pairs = OwnCourses.fit(learn, factors, rng).refined(learn, rng), FactorPairs(factors)
         before, after = alone.residuals(learn), alone.residuals(judge)
-        kinds = [_judgeable(kind, alone) for kind in pairs.kinds]
+        kinds = [judgeable(kind, alone) for kind in pairs.kinds]
         suspected = suspects([kind for kind in kinds if kind.pairs], alone, (learn, judge), (before, after), rng)
         ready = alone.judged(learn)
         before = [np.where(ready[:, [j]], each, 0.0) for j, each in enumerate(before)]
@@ -285,14 +285,8 @@ class Witness:
         calm = self.known & ~self.loud.any(axis=1)  # (T, n)
         if moved is not None:
             calm &= ~moved
-        return reduce(
-            add,
-            (
-                self._count(each, where[calm[:, j]], j, calm[:, j])
-                for (_, j), several in zip(each.kind.pairs, each.glued, strict=True)
-                for where in several
-            ),
-        )
+        every = ((where, j) for (_, j), several in zip(each.kind.pairs, each.glued, strict=True) for where in several)
+        return reduce(add, (self._count(each, where[calm[:, j]], j, calm[:, j]) for where, j in every))
 
     def _count(self, each: Testimony, where: Ints, target: int, rows: Bools) -> Counts:
         values = self.values[target]
@@ -302,9 +296,3 @@ class Witness:
 def _beyond(residuals: Sequence[Floats], limits: tuple[Floats, ...]) -> Bools:
     """Return which factors have a residual beyond its limit, (T, n)."""
     return np.stack([(np.abs(each) > limit).any(axis=1) for each, limit in zip(residuals, limits, strict=True)], axis=1)
-
-
-def _judgeable(kind: Kind, alone: OwnCourses) -> Kind:
-    """Return the pairs of a kind whose target moves, and not always because of the source."""
-    pairs = tuple((i, j) for i, j in kind.pairs if not alone.still[j] and not alone.always[i, j])
-    return replace(kind, pairs=pairs)
