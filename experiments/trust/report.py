@@ -16,7 +16,6 @@ CLAIMS = (
     ("the worst of these", "at most 5%"),
     ("good masks that are called fine", "70%"),
     ("the same, or fine with Supported", ""),
-    ("learned masks, 99% right at half of the exact yield", "80%"),
 )
 
 
@@ -61,6 +60,7 @@ def claims(found: list[rows.Row]) -> str:
             [name, wanted, *both]
             for (name, wanted), *both in zip(CLAIMS, *map(_reached, _by_measure(found)), strict=True)
         ),
+        *([f"{name}: 99% right at half of the exact yield", "80%", *both] for name, *both in _learned(found)),
     ]
     return pages.table(["claim", "to be reached", "wrong beyond the noise", "wrong at all"], lines)
 
@@ -81,7 +81,6 @@ def _reached(found: list[rows.Row]) -> list[str]:
         "–" if np.isnan(worst) else f"{worst:.1%}",
         f"{_share([row['fine'] for row in good])} ({sum(row['fine'] for row in good)} of {len(good)})",
         _share([bool(row.get("fine_if_supported", row["fine"])) for row in good]),
-        _learned(found),
     ]
 
 
@@ -89,11 +88,19 @@ def _covered(row: rows.Row) -> bool:
     return bool(row["wrong_low"] - 1e-9 <= row["truth"] <= row["wrong_high"] + 1e-9)
 
 
-def _learned(found: list[rows.Row]) -> str:
-    """Return how many learned masks are good and useful at the threshold that the verdict chose."""
-    mine = [row for row in found if row["mask"] == "learned"]
-    good = [row["truth"] <= TARGET and row["relative_yield"] >= 0.5 for row in mine]
-    return f"{_share(good)} ({sum(good)} of {len(good)})"
+def _learned(found: list[rows.Row]) -> list[list[str]]:
+    """Return how many masks of each estimator are good and useful at the threshold that the verdict chose."""
+    names = dict.fromkeys(
+        row["mask"] for row in found if row["mask"].startswith("learned") and "times" not in row["mask"]
+    )
+    lines = []
+    for name in names:
+        shares = []
+        for measure in _by_measure(found):
+            good = [row["truth"] <= TARGET and row["relative_yield"] >= 0.5 for row in measure if row["mask"] == name]
+            shares.append(f"{_share(good)} ({sum(good)} of {len(good)})")
+        lines.append([name, *shares])
+    return lines
 
 
 def _said(row: rows.Row) -> tuple[str, str, str]:

@@ -31,7 +31,8 @@ class Config:
     epochs: int = 30
     counterfactuals: int = 1_000  # that the simulator is asked about
     seed: int = 0
-    trees: bool = False  # learned by trees alone
+    plain: bool = True  # masks that are not learned, too
+    trees: bool = False  # learned by trees, and not by a network
 
     @property
     def name(self) -> str:
@@ -43,7 +44,8 @@ PRESETS = {
     "smoke": [Config("FetchPush", rows=2_000, fitted=300, epochs=1, counterfactuals=30)],
     "laptop": [Config(name) for name in mujoco.ENVIRONMENTS],
     "foreign": [Config(name) for name in mujoco.ENVIRONMENTS],
-    "repaired": [Config(name, trees=True) for name in ("FetchPush", "FetchPickAndPlace", "Slide2")],
+    "novel": [Config(name, trees=True) for name in mujoco.ENVIRONMENTS],
+    "repaired": [Config(name, plain=False, trees=True) for name in ("FetchPush", "FetchPickAndPlace", "Slide2")],
     "strangers": [Config(name, rows=8_000, fitted=8_000, counterfactuals=500) for name in mujoco.ENVIRONMENTS],
 }
 
@@ -52,17 +54,18 @@ def masks(
     config: Config, data: Transitions, other: Transitions, factors: Factorization, rng: np.random.Generator
 ) -> Iterator[tuple[str, Any]]:
     """Yield the masks of a robot; learned ones to be judged at the threshold that the verdict chooses."""
+    if config.plain:
+        places = mujoco.PLACES.get(config.environment, {})
+        for radius in RADII if places else ():
+            near = Proximity(factors, places, radius, attached=(mujoco.ROBOT,))
+            yield f"nearer than {radius}", near
+            yield f"nearer than {radius}, supported", Supported(near, data, factors)
+        yield "identity", Constant.identity(factors)
     if config.trees:
         yield "learned by trees", TreeAttribution(allow_constant=True).fit(other, factors, rng=rng, progress=False)
-        return
-    places = mujoco.PLACES.get(config.environment)
-    for radius in RADII if places else ():
-        near = Proximity(factors, places or {}, radius, attached=(mujoco.ROBOT,))
-        yield f"nearer than {radius}", near
-        yield f"nearer than {radius}, supported", Supported(near, data, factors)
-    yield "identity", Constant.identity(factors)
-    fitted = ResidualAttribution(epochs=config.epochs, allow_constant=True)
-    yield "learned", fitted.fit(other, factors, rng=rng, progress=False)
+    else:
+        fitted = ResidualAttribution(epochs=config.epochs, allow_constant=True)
+        yield "learned", fitted.fit(other, factors, rng=rng, progress=False)
 
 
 def judged(

@@ -13,7 +13,7 @@ from counterpoint.learn.calibration.calibrate import gather, judge
 from counterpoint.learn.calibration.judging import Asked
 from counterpoint.masks import Constant, Proximity, Supported, Threshold
 from counterpoint.worlds import Zoo, collect
-from counterpoint.worlds.zoo import FOREIGN, STRANGE
+from counterpoint.worlds.zoo import FOREIGN, NOVEL, STRANGE
 from experiments import rows
 from experiments.exactness import no_reward
 
@@ -53,6 +53,7 @@ PRESETS = {
     "strangers": _preset(range(6000, 6060), range(6005, 6060, 10), 8_000, rows=8_000, fresh=4_000, pairs=2_000),
     "foreign": _preset(range(9000, 9060), range(9005, 9060, 10), 20_000, kinds=FOREIGN),
     "repaired": _preset(range(0), range(9105, 9160, 10), 20_000, kinds=FOREIGN, trees=True),
+    "novel": _preset(range(9500, 9560), range(9501, 9560, 3), 20_000, kinds=NOVEL, trees=True),
 }
 
 

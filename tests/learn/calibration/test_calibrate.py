@@ -134,10 +134,17 @@ def test_scores_that_see_the_outcome_are_calibrated_too(data):
     assert not found.fine or truth.confirmed > 1 - 2.5 * found.target
 
 
+def deafened(witness, loud):
+    """Return a witness that hears these influences alone, and to which others together tell nothing."""
+    deaf = replace(witness, loud=loud)
+    deaf.__dict__["telling"] = replace(witness.telling, models=())
+    return deaf
+
+
 def test_a_witness_that_sees_little_of_what_the_mask_sees_is_believed_less(data):
     """What it does not find by itself where the mask is right, it would not find where the mask is wrong."""
     witness, support = gather(data, WORLD.factors, rng=np.random.default_rng(1))
-    blind = replace(witness, loud=np.zeros_like(witness.loud))
+    blind = deafened(witness, np.zeros_like(witness.loud))
     asked = Asked(WORLD.mask, WORLD.factors)
     seeing, unsure = (judge(asked, each, support, rng=np.random.default_rng(2)) for each in (witness, blind))
     assert seeing.wrong.high < unsure.wrong.high
@@ -150,7 +157,7 @@ def test_a_witness_that_is_deaf_to_one_kind_of_pair_says_what_may_be_missed_ther
     loud[:, :-1] = False  # it never hears other sprites
     asked, edges = Asked(WORLD.mask, WORLD.factors), WORLD.mask(witness.judged.state, witness.judged.action)
     hearing, deaf = (
-        Trial(asked, each, support, edges, edges, 0, 1000) for each in (witness, replace(witness, loud=loud))
+        Trial(asked, each, support, edges, edges, 0, 1000) for each in (witness, deafened(witness, loud))
     )
     hears, misses = (each.hear(each.swaps(0.0), 0.0) for each in (hearing, deaf))
     assert hears.sight > misses.sight

@@ -42,7 +42,7 @@ _USUAL_SIGHT = 0.7  # what the witness sees of all influences, where nothing tel
 _FAIR_SIGHT = 0.6  # the least that the estimate believes it to see; the interval allows for less
 _UNTRIED = 0.1  # what the interval allows it to see, at the least, where nothing tells
 _LEAST_SIGHT = 0.03  # the same where it was tried, and saw less
-_TIMES_TOLD = 1.5  # times what all others tell
+_HIGH_TOLD = 1.5  # times what all others tell
 _DEAF = 0.06  # of the influences that the witness does not hear, those that the mask may miss
 _BLIND = 0.2  # influences for each surprise that is unusual and that nobody explains
 _THIN = 0.15  # of the counterfactuals that few rows tell about, those that may be wrong
@@ -202,7 +202,7 @@ def _if_supported(heard: Hearing, yielded: float, target: float) -> bool:
     left = ~heard.rejected
     if not left.any():
         return False
-    parts = {name: getattr(heard, name)[left] for name in ("wrong", "unknown", "rejected", "lawless")}
+    parts = {name: getattr(heard, name)[left] for name in ("paired", "told", "unknown", "rejected", "lawless")}
     rest = replace(heard, **parts)
     return weigh(_wrong(rest), _share(rest.unknown), yielded * float(left.mean()), target)[0]
 
@@ -213,17 +213,20 @@ def _wrong(heard: Hearing) -> Estimate:
     It covers what was counted (finite numbers, episodes as a whole), what the method was off by on the worlds it was
     developed on, surprises that neither witness nor mask explains, and what nobody can know or judge.
     """
-    found, drawn = heard.paired, float(heard.wrong.std() / np.sqrt(len(heard.wrong)))
-    error = _SURE * float(np.hypot(heard.error, drawn))
-    blind = _BLIND * max(0.0, heard.unexplained - heard.usual)
-    low = max(0.0, _LOW * float(heard.wrong.mean()) - error - _SURE * heard.unsure - _EVEN)
+    found, told = float(heard.paired.mean()), float(heard.told.mean())
+    error = _SURE * float(np.hypot(heard.error, heard.wrong.std() / np.sqrt(len(heard.wrong))))
+    unsure = _SURE * heard.unsure
+    low = max(0.0, _LOW * float(heard.wrong.mean()) - error - unsure - _EVEN)
     least = _UNTRIED if heard.sight is None else max(heard.sight, _LEAST_SIGHT)
     unseen = _UNSEEN * max(1.0, float(np.sqrt(_MANY / heard.judged)))
-    seen = max((_HIGH * found + error + unseen) / least, _TIMES_TOLD * heard.told) + heard.faint + heard.unsure
+    by_pairs, by_others = _HIGH * found + error + unseen, _HIGH_TOLD * told + heard.faint + unsure
+    seen = (by_pairs / least + by_others + unseen / least) / 2
+    blind = _BLIND * max(0.0, heard.unexplained - heard.usual) + _DEAF * heard.deaf
     risks = (heard.rejected, 1.0), (heard.lawless, _LAWLESS), (heard.unknown, _THIN)
-    high = seen + blind + _DEAF * heard.deaf + float(np.max([risk * rows for rows, risk in risks], axis=0).mean())
+    high = seen + blind + float(np.max([risk * rows for rows, risk in risks], axis=0).mean())
     sight = _USUAL_SIGHT if heard.sight is None else max(heard.sight, _FAIR_SIGHT)
-    likely = heard.believed(1.0 - (1.0 - found) ** (1.0 / sight))  # pairs do not tell all
+    corrected = heard.believed(np.asarray(1.0 - (1.0 - found) ** (1.0 / sight)))  # pairs do not tell all
+    likely = float(corrected.mean())
     return Estimate(likely, low, min(1.0, max(high, likely)))
 
 

@@ -84,9 +84,8 @@ class Swaps:
 class Hearing:
     """What the witness says of accepted proposals."""
 
-    wrong: Floats  # (R,) chance of each
-    paired: float  # share that is wrong by what pairs tell
-    told: float  # share that is wrong by what all others together tell of a target
+    paired: Floats  # (R,) chance of each to be wrong, by what pairs tell
+    told: Floats  # (R,) the same by what all others together tell of a target
     faint: float  # share that may be wrong as well by that, for all that is surely known
     unsure: float  # standard error of that
     unknown: Bools  # (R,) whether nobody can know
@@ -100,10 +99,15 @@ class Hearing:
     gaps: Bools  # (R, N, n) pairs across the cut that nobody knows
     judged: int  # rows that this rests on
 
-    def believed(self, paired: float) -> float:
-        """Return the share that is wrong, given what pairs tell."""
-        trusted = _trusted(self.told)
-        return trusted * self.told + (1.0 - trusted) * paired
+    @property
+    def wrong(self) -> Floats:
+        """Chance of each to be wrong, (R,)."""
+        return self.believed(self.paired)
+
+    def believed(self, paired: Array) -> Floats:
+        """Return the chance to be wrong, given what pairs tell: the more others tell, the more they are believed."""
+        trusted = float(self.told.mean()) / (float(self.told.mean()) + _TOLD)
+        return np.asarray(trusted * self.told + (1.0 - trusted) * paired)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,11 +158,9 @@ class Trial:
         paired = 1.0 - (1.0 - self._wrong(swaps, findings, where, cross)) * right
         others = witness.telling.hear(self._free(tau), swaps.origin, swaps.proposal, swaps.nodes)
         told = np.where((cross & witness.alone.always).any(axis=(1, 2)), 1.0, others.wrong)
-        trusted = _trusted(float(told.mean()))
         return Hearing(
-            wrong=trusted * told + (1.0 - trusted) * paired,
-            paired=float(paired.mean()),
-            told=float(told.mean()),
+            paired=paired,
+            told=told,
             faint=others.faint,
             unsure=others.error,
             unknown=gaps.any(axis=(1, 2)),
@@ -271,8 +273,3 @@ class Trial:
             total += float(np.square(weight * finding.doubt).sum())
             total += float(np.square((weight * finding.slope).sum() * finding.error))
         return float(np.sqrt(total))
-
-
-def _trusted(told: float) -> float:
-    """Return how far others are believed rather than pairs: the more, the more they tell."""
-    return told / (told + _TOLD)

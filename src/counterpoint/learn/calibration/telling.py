@@ -25,7 +25,7 @@ _MOST_ROWS, _MOST_ENTRIES = 20_000, 3_000_000  # that models are learned from; r
 _NOISE = 1.48  # ordinary residuals in a standard deviation of normal noise
 _CLIP = 2.0  # standard deviations of noise; what is beyond counts as much
 _FEWEST = 200  # rows without an edge, in both halves
-_SURE = 4.0  # standard errors
+_UNSURE, _SURE = 2.0, 4.0  # standard errors, from which on something is believed, and from which on wholly
 _STEEPEST = 1.5  # the trees say too little rather than too much, so what they say may be stretched
 _BLOCK = 50  # rows of an episode that are taken for alike
 _FINEST = 1e-3  # no share is known better
@@ -81,11 +81,8 @@ class Telling:
             here = around.of(j, rows, own[j][0])
             if ready[:, j].sum() >= _FEWEST:
                 told = Boosted.fit(here[ready[:, j]], left[ready[:, j]])
-                some = (slice(k, k + _AT_ONCE) for k in range(0, len(judged), _AT_ONCE))
-                there = [
-                    told(around.of(j, around.placed(judged.state[k], judged.action[k]), own[j][1][k])) for k in some
-                ]
-                models.append(Model(j, told, told(here), np.concatenate(there), left, seen))
+                there = np.concatenate([told(each) for each in around.in_parts(j, judged, own[j][1])])
+                models.append(Model(j, told, told(here), there, left, seen))
         return cls(learn, around, ready, known, _blocks(judged), tuple(models), own)
 
     @property
@@ -101,7 +98,7 @@ class Telling:
         """The rows in which others tell clearly what a target does, (T, n); no mask is asked."""
         seen = np.zeros(self.known.shape, np.bool_)
         for model, more, slope in self._everywhere:
-            seen[:, model.target] = ((np.abs(more) > _CLEAR) & (slope.surely > 0)).any(axis=1)
+            seen[:, model.target] = ((np.abs(more) > _CLEAR) & slope.clear).any(axis=1)
         return seen
 
     def hear(self, free: tuple[Bools, Bools], origin: Ints, proposal: Transitions, nodes: NodeSet) -> "Told":
@@ -140,7 +137,7 @@ class Telling:
     @cached_property
     def _tells(self) -> dict[int, Bools]:
         """For each target the columns of which others tell anything at all, (W,)."""
-        return {model.target: slope.surely > 0 for model, _, slope in self._everywhere}
+        return {model.target: slope.clear for model, _, slope in self._everywhere}
 
     def _missed(self, learnt: Bools, judged: Bools, tells: dict[int, Bools]) -> "Iterator[tuple[Model, Floats, Slope]]":
         """Yield for each target what others tell beyond its own state (T, W), and how much of that is true.
@@ -173,7 +170,8 @@ class Told:
 class Slope:
     """How much of what is told is true."""
 
-    surely: Floats  # (W,) by column, 0 where that may be chance
+    surely: Floats  # (W,) by column, 0 where that is most likely chance
+    clear: Bools  # (W,) whether it cannot be chance
     faintly: float  # in all columns together, 0 where it is sure in any
     error: float  # standard error of that
 
@@ -191,17 +189,18 @@ class Slope:
         spread = np.sqrt(np.square(totals(blocks, both, int(blocks.max()) + 1)).sum(axis=0))
         total = both.sum(axis=0)
         slope: Floats = total / size
-        sure = np.asarray(tells & (total > _SURE * spread))
+        errors: Floats = total / np.maximum(spread, 1e-12)
+        sure = tells * np.clip((errors - _UNSURE) / (_SURE - _UNSURE), 0.0, 1.0)
         weight = tells / np.maximum(spread / size, _FINEST) ** 2
         shared = float((weight * slope).sum() / max(weight.sum(), 1e-9))
         error = float(1.0 / np.sqrt(max(weight.sum(), 1.0)))
-        faintly = 0.0 if sure.any() else max(0.0, shared)
-        return cls(np.where(sure, np.minimum(slope, _STEEPEST), 0.0), faintly, error)
+        faintly = (1.0 - float(sure.max())) * max(0.0, shared)
+        return cls(sure * np.minimum(slope, _STEEPEST), np.asarray(sure >= 1.0), faintly, error)
 
 
 def _outcome(residual: Floats, limit: Floats) -> Floats:
     """Return what there is to tell: which way the target is off, and whether that is a surprise, (R, W + 1)."""
-    odd: Array = (np.abs(residual) > limit).any(axis=1)
+    odd = np.asarray((np.abs(residual) > limit).any(axis=1))
     return np.concatenate([np.clip(residual / _NOISE, -_CLIP, _CLIP) / _CLIP, odd[:, None]], axis=1)
 
 
