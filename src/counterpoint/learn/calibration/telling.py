@@ -26,6 +26,7 @@ _NOISE = 1.48  # ordinary residuals in a standard deviation of normal noise
 _CLIP = 2.0  # standard deviations of noise; what is beyond counts as much
 _FEWEST = 200  # rows without an edge, in both halves
 _UNSURE, _SURE = 2.0, 4.0  # standard errors, from which on something is believed, and from which on wholly
+_ANY = 0.5  # standard error of a share of which nothing is known
 _STEEPEST = 1.5  # the trees say too little rather than too much, so what they say may be stretched
 _BLOCK = 50  # rows of an episode that are taken for alike
 _FINEST = 1e-3  # no share is known better
@@ -149,6 +150,7 @@ class Telling:
             j = model.target
             mine, free = self.ready[:, j] & learnt[:, j], self.known[:, j] & judged[:, j]
             if min(mine.sum(), free.sum()) < _FEWEST:
+                yield model, model.judged * 0.0, Slope.unknown(model.seen.shape[1])
                 continue
             here, there = self.own[j]
             alone = Boosted.fit(here[mine], np.concatenate([model.left, model.learnt], axis=1)[mine])(there)
@@ -174,6 +176,11 @@ class Slope:
     clear: Bools  # (W,) whether it cannot be chance
     faintly: float  # in all columns together, 0 where it is sure in any
     error: float  # standard error of that
+
+    @classmethod
+    def unknown(cls, width: int) -> Self:
+        """Return what is known where there are no rows to tell it."""
+        return cls(np.zeros(width), np.zeros(width, np.bool_), 0.0, _ANY)
 
     @classmethod
     def of(cls, seen: Floats, told: Floats, blocks: Ints, tells: Bools) -> Self:
