@@ -93,6 +93,11 @@ class Course:
         reached = data.state[:, list(self.own)] + self.scale * (self.design(data) @ self.law)
         return np.concatenate([self.given(data), reached], axis=1)
 
+    def known(self, data: Transitions) -> Floats:
+        """Return the same, and how it changed in the step before if that is needed, (B, I + W) or (B, I + 2W)."""
+        ahead = self.ahead(data)
+        return np.concatenate([ahead, last_change(data, self.own)], axis=1) if self.lagged else ahead
+
     def given(self, data: Transitions) -> Floats:
         """Return the columns that its law follows from, (B, I)."""
         return beside(data.state, data.action)[:, list(self.inputs)].astype(np.float64)

@@ -52,25 +52,25 @@ class Surroundings:
         """Find out where everything is in some rows."""
         return self.outlook.placed(beside(state, action).astype(np.float64))
 
-    def of(self, target: int, rows: Placed, ahead: Floats) -> Floats:
+    def of(self, target: int, rows: Placed, own: Floats) -> Floats:
         """Return what can be seen, (B, F).
 
         Args:
             target: whose surroundings.
             rows: where everything is.
-            ahead: (B, I + W) where the target is, and would go by itself.
+            own: (B, I) what is known of the target itself.
         """
         sources = [i for i in range(len(self.asked)) if i != target]
-        parts = [ahead, *(self._source(i, target, rows) for i in sources)]
+        parts = [own, *(self._source(i, target, rows) for i in sources)]
         if target not in rows.now:
             parts += _among(rows)
         return np.concatenate(parts, axis=1)
 
-    def in_parts(self, target: int, data: Transitions, ahead: Floats) -> Iterator[Floats]:
+    def in_parts(self, target: int, data: Transitions, own: Floats) -> Iterator[Floats]:
         """Yield the same of many rows, some at a time, which bounds memory, (P, F) each."""
         for start in range(0, len(data), _AT_ONCE):
             some = slice(start, start + _AT_ONCE)
-            yield self.of(target, self.placed(data.state[some], data.action[some]), ahead[some])
+            yield self.of(target, self.placed(data.state[some], data.action[some]), own[some])
 
     def _source(self, source: int, target: int, rows: Placed) -> Floats:
         """Return what can be seen of a source and how it lies to the target, without what the target is itself."""

@@ -56,7 +56,7 @@ class Telling:
     known: Bools  # (T, n)
     blocks: Ints  # (T,) rows that are alike
     models: tuple[Model, ...]
-    own: tuple[tuple[Floats, Floats], ...]  # for each factor where it is, and would go by itself, in both halves
+    own: tuple[tuple[Floats, Floats], ...]  # what is known of each factor itself, in both halves
 
     @classmethod
     def of(
@@ -75,7 +75,7 @@ class Telling:
         judged = halves[1]
         ready = alone.judged(learn)
         rows, residuals = around.placed(learn.state, learn.action), (alone.residuals(learn), alone.residuals(judged))
-        own = tuple((course.ahead(learn), course.ahead(judged)) for course in alone.courses)
+        own = tuple((course.known(learn), course.known(judged)) for course in alone.courses)
         models = []
         for j in around.targets:
             left, seen = (_outcome(each[j], limits[j]) for each in residuals)
@@ -119,9 +119,9 @@ class Telling:
             apart = np.flatnonzero(((nodes != nodes[:, [j]]) & asked[:, j]).any(axis=1))
             if not (tells[j].any() and len(apart)):
                 continue
-            ahead = self.surroundings.alone.courses[j].ahead(proposal[apart])
-            told = model.told(self.surroundings.of(j, rows[apart], ahead))
-            change = np.abs(told - model.judged[origin[apart, j]]) * tells[j]
+            parents = origin[apart, j]  # where its own state comes from, and what is known of the step before
+            told = model.told(self.surroundings.of(j, rows[apart], self.own[j][1][parents]))
+            change = np.abs(told - model.judged[parents]) * tells[j]
             share = np.minimum((slope.surely * change).max(axis=1), 1.0)
             right[apart] *= 1.0 - np.where(share > _SLIGHT, share, 0.0)
             most = float(change.max(axis=1).sum()) / max(1, len(nodes))
