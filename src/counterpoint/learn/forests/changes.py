@@ -6,6 +6,7 @@ what nearly all screens in its place would do.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -37,6 +38,12 @@ class Meddling:
 
     triples: tuple[Triple, ...]  # source, target, and who changes what the source does
     forest: Forest  # chance that it makes a difference, where the source acts
+
+    @cached_property
+    def by_pair(self) -> dict[tuple[int, int], tuple[int, ...]]:
+        """The third nodes of each source and target."""
+        pairs = dict.fromkeys(triple[:2] for triple in self.triples)
+        return {pair: tuple(k for i, j, k in self.triples if (i, j) == pair) for pair in pairs}
 
     @classmethod
     def everywhere(cls, triples: tuple[Triple, ...]) -> "Meddling":

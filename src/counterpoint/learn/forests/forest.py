@@ -20,6 +20,7 @@ class Forest:
 
     def __call__(self, features: Floats) -> Floats:
         """Return the mean of what the trees say of each row, (R, V)."""
+        features = np.ascontiguousarray(features)
         total = np.zeros((len(features), self.values[0].shape[1]))
         for tree, values in zip(self.trees, self.values, strict=True):
             total += values[tree(features)]

@@ -17,6 +17,8 @@ from counterpoint.masks.pairs import beside
 
 _SMALLEST, _LARGEST, _BY_PUSH = 0.5, 2.0, 0.25  # pushes in units of noise, and what each unit between adds to a score
 
+_FAINT = 0.01  # what a source does by no more than this, nobody changes
+
 
 @dataclass(frozen=True, eq=False)
 class Influences:
@@ -43,10 +45,13 @@ class Influences:
                 chance = each.forest(self.outlook.pair(*pair, rows, rows))
                 scores[:, pair, each.target] = np.maximum(scores[:, pair, each.target], chance)
         single = scores.copy()
-        for change in self.changes:
-            for i, j, k in change.triples:
-                matters = change.forest(change_features(self.outlook, (i, j, k), rows, rows))[:, 0]
-                scores[:, k, j] = np.maximum(scores[:, k, j], np.minimum(single[:, i, j], matters))
+        for meddling in self.changes:
+            for (i, j), thirds in meddling.by_pair.items():
+                acting = np.flatnonzero(single[:, i, j] > _FAINT)
+                some, acts = rows[acting], single[acting, i, j]
+                for k in thirds:
+                    matters = meddling.forest(change_features(self.outlook, (i, j, k), some, some))[:, 0]
+                    scores[acting, k, j] = np.maximum(scores[acting, k, j], np.minimum(acts, matters))
         scores[:, self.always | np.eye(len(self.always), n, dtype=np.bool_)] = 1.0
         return scores
 
@@ -62,9 +67,9 @@ class Influences:
         for k, each in enumerate(self.situations):
             arrays |= {f"situation.{k}.{name}": values for name, values in each.forest.arrays().items()}
             arrays[f"situation.{k}.nodes"] = np.array([(*pair, each.target) for pair in each.pairs], np.int64)
-        for k, change in enumerate(self.changes):
-            arrays |= {f"change.{k}.{name}": values for name, values in change.forest.arrays().items()}
-            arrays[f"change.{k}.nodes"] = np.array(change.triples, np.int64)
+        for k, meddling in enumerate(self.changes):
+            arrays |= {f"change.{k}.{name}": values for name, values in meddling.forest.arrays().items()}
+            arrays[f"change.{k}.nodes"] = np.array(meddling.triples, np.int64)
         return {name: torch.from_numpy(np.array(each)) for name, each in arrays.items()}
 
     @classmethod
