@@ -157,3 +157,17 @@ def test_regions_find_a_sharp_condition_of_two_features_and_name_its_bounds():
 def test_regions_of_constant_features_are_one():
     regions = Regions.grow(np.ones((100, 2)), np.arange(100.0)[:, None], fewest=5)
     assert set(regions(np.ones((7, 2)))) == {0}
+
+
+def test_regions_with_few_rows_are_merged_with_their_neighbours(rng):
+    features = rng.random((4000, 2))
+    targets = np.floor(4 * features[:, [0]]) + 8 * (features[:, [1]] > 0.5)
+    regions = Regions.grow(features, targets, fewest=100)
+    others = features[(features[:, 0] > 0.3) | (features[:, 1] > 0.5)]
+    merged = regions.merged(np.bincount(regions(others), minlength=len(regions)), 50)
+    assert len(np.unique(merged(features))) < len(np.unique(regions(features)))
+    assert np.bincount(merged(others))[np.unique(merged(features))].min() >= 50
+    whole = Regions.grow(features, targets, fewest=100).merged(
+        np.bincount(regions(features), minlength=len(regions)), 50
+    )
+    assert np.array_equal(whole(features), regions(features))

@@ -22,9 +22,9 @@ _FEWEST, _DEEPEST = 200, 4  # of the trees
 _FEWEST_EACH = 100  # rows without a law in each half, or everybody is suspected
 _FEWEST_REAL = 20  # rows of a region without which nobody is acquitted there
 _QUIET = 0.3  # share of the rows by which it is told how far a factor is off if nobody moves it
-_MORE = 0.3  # by how much more, as a logarithm, from which on a source may be the cause
+_MORE = 0.4  # by how much more, as a logarithm, from which on a source may be the cause
 _TOGETHER = 3.0  # times as often as by chance from which on two are together for a reason
-_MANY, _FEW = 0.05, 0.02  # surprises beyond the usual where laws hold: a source acts, or does not
+_MANY, _FEW = 0.05, 0.03  # surprises beyond the usual where laws hold: a source acts, or does not
 _PRIOR = 20.0  # glued pairs of a region that are taken to be like all
 _MOST = 1e3  # times as far off as usual; more is as much
 

@@ -14,7 +14,7 @@ from counterpoint.masks.regions import Regions
 CLIP = 4.0  # units; what is beyond counts as a surprise, not as more
 _FEWEST, _DEEPEST = 40, 10  # of the trees
 _FEWEST_REAL = 12  # rows of a region that are real
-_FEWEST_JUDGED = 8  # rows of the other half that a region must have to be one
+_FEWEST_JUDGED = 4  # rows of the other half that a region must have to be one
 _GLUED = 3  # glued pairs for each real one
 _FEWEST_EPISODES = 50  # from which on glued pairs are made at the same time of two of them
 _NEARLY_NOW = 100  # rows apart, in the order of time

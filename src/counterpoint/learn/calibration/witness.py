@@ -180,8 +180,10 @@ class Witness:
             edges: (T, N, n) the mask's edges on the judged rows.
         """
         calm = self.known & ~self.loud.any(axis=1) & ~self.moved(edges).any(axis=1) & self.calmest
-        found, expected = ((each * calm).sum(axis=0) for each in (self.puzzled, self.puzzling))
-        return np.asarray(self.puzzling * (found / np.maximum(expected, 1e-9)))
+        (odd, every), (found, expected) = (
+            ((each * rows).sum(axis=0) for each in (self.puzzled, self.puzzling)) for rows in (self.known, calm)
+        )
+        return np.asarray(self.puzzling * np.minimum(found / np.maximum(expected, 1e-9), odd / np.maximum(every, 1e-9)))
 
     @cached_property
     def telling(self) -> Telling:
