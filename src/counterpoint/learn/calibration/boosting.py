@@ -9,7 +9,8 @@ from counterpoint.core.arrays import Floats
 from counterpoint.learn.calibration.laws import totals
 from counterpoint.masks.regions import Binned, Regions
 
-_TREES, _FEWEST, _DEEPEST, _RATE, _PRIOR = 12, 30, 6, 0.4, 10.0
+TREES = 12
+_FEWEST, _DEEPEST, _RATE, _PRIOR = 30, 6, 0.4, 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,17 +21,17 @@ class Boosted:
     trees: tuple[tuple[Regions, Floats], ...]
 
     @classmethod
-    def fit(cls, features: Floats, targets: Floats) -> Self:
+    def fit(cls, features: Floats, targets: Floats, trees: int = TREES) -> Self:
         """Learn to tell targets (R, W), bounded ones of like scales, from features (R, F)."""
-        start, binned, trees = targets.mean(axis=0), Binned.of(features), []
+        start, binned, grown = targets.mean(axis=0), Binned.of(features), []
         left = targets - start
-        for _ in range(_TREES):
+        for _ in range(trees):
             regions = Regions.grow(binned, left, fewest=_FEWEST, deepest=_DEEPEST)
             where, size = regions(features), len(regions)
             values = _RATE * totals(where, left, size) / (totals(where, 1.0, size) + _PRIOR)
             left = left - values[where]
-            trees.append((regions, values))
-        return cls(start, tuple(trees))
+            grown.append((regions, values))
+        return cls(start, tuple(grown))
 
     def __call__(self, features: Floats) -> Floats:
         """Return what is told of some rows, (B, W)."""

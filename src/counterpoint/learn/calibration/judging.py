@@ -21,7 +21,7 @@ from counterpoint.masks import Supported
 from counterpoint.masks.pairs import beside
 
 _FEWEST = 4  # judged rows that a region must have, or nobody knows what happens there
-_TOLD = 0.05  # share of wrong ones by what others tell, from which on that is believed more than pairs are
+_TOLD = 0.07  # share of wrong ones by what others tell, from which on that is believed more than pairs are
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +106,8 @@ class Hearing:
 
     def believed(self, paired: Array) -> Floats:
         """Return the chance to be wrong, given what pairs tell: the more others tell, the more they are believed."""
-        trusted = float(self.told.mean()) / (float(self.told.mean()) + _TOLD)
+        told = float(self.told.mean())
+        trusted = told**2 / (told**2 + _TOLD**2)
         return np.asarray(trusted * self.told + (1.0 - trusted) * paired)
 
 

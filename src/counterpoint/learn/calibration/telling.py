@@ -23,7 +23,8 @@ from counterpoint.learn.calibration.surroundings import Surroundings
 
 _MOST_ROWS, _MOST_ENTRIES = 20_000, 3_000_000  # that models are learned from; rows, and numbers for each target
 _NOISE = 1.48  # ordinary residuals in a standard deviation of normal noise
-_CLIP = 2.0  # standard deviations of noise; what is beyond counts as much
+_OFF = 1.5  # standard deviations of noise, from which on a target is off
+_TREES_ALONE = 36  # trees that tell what its own state does; more than others get, so that these tell news alone
 _FEWEST = 200  # rows without an edge, in both halves
 _UNSURE, _SURE = 2.0, 4.0  # standard errors, from which on something is believed, and from which on wholly
 _ANY = 0.5  # standard error of a share of which nothing is known
@@ -153,7 +154,9 @@ class Telling:
                 yield model, model.judged * 0.0, Slope.unknown(model.seen.shape[1])
                 continue
             here, there = self.own[j]
-            alone = Boosted.fit(here[mine], np.concatenate([model.left, model.learnt], axis=1)[mine])(there)
+            alone = Boosted.fit(here[mine], np.concatenate([model.left, model.learnt], axis=1)[mine], _TREES_ALONE)(
+                there
+            )
             width = model.seen.shape[1]
             more = model.judged - alone[:, width:]
             yield model, more, Slope.of((model.seen - alone[:, :width])[free], more[free], self.blocks[free], tells[j])
@@ -206,9 +209,10 @@ class Slope:
 
 
 def _outcome(residual: Floats, limit: Floats) -> Floats:
-    """Return what there is to tell: which way the target is off, and whether that is a surprise, (R, W + 1)."""
+    """Return what there is to tell: which way a target is off, and whether that is a surprise, (R, W + 1)."""
     odd = np.asarray((np.abs(residual) > limit).any(axis=1))
-    return np.concatenate([np.clip(residual / _NOISE, -_CLIP, _CLIP) / _CLIP, odd[:, None]], axis=1)
+    off = residual / _NOISE
+    return np.concatenate([1.0 * (off > _OFF) - (off < -_OFF), odd[:, None]], axis=1)
 
 
 def _blocks(data: Transitions) -> Ints:
