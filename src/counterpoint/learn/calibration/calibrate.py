@@ -18,7 +18,7 @@ from counterpoint.core.require import require_generator
 from counterpoint.core.transitions import Transitions
 from counterpoint.learn.calibration.judging import Asked, Hearing, Trial
 from counterpoint.learn.calibration.thresholds import BISECTIONS, DENSITIES, Point, Tau, best, by_kind, search
-from counterpoint.learn.calibration.verdict import LEAST_YIELD, TIMES, Calibration, gaps_in_words, weigh
+from counterpoint.learn.calibration.verdict import LEAST_YIELD, TIMES, TIMES_CHOSEN, Calibration, gaps_in_words, weigh
 from counterpoint.learn.calibration.witness import Witness
 from counterpoint.learn.estimators.estimator import Estimator
 from counterpoint.learn.training.fitting import split
@@ -121,10 +121,16 @@ def judge(
             return _point(trial, tau)
 
         curve = search(trial, _AIM * target, attempt)
-        chosen = curve[best(curve, _AIM * target, LEAST_YIELD, TIMES * target)]
-        taus = _of_kinds(trial, chosen, _AIM * target, TIMES * target)
+        times = _times(trial)
+        chosen = curve[best(curve, _AIM * target, LEAST_YIELD, times * target)]
+        taus = _of_kinds(trial, chosen, _AIM * target, times * target)
     found = _judged(trial, chosen.tau, target, curve)
     return found if taus is None else replace(found, by_kind=_judged(trial, taus, target, ()))
+
+
+def _times(trial: Trial) -> float:
+    """Return how many times the target the upper end may be; less where the witness itself chose the threshold."""
+    return TIMES if trial.answer.dtype == np.bool_ else TIMES_CHOSEN
 
 
 def _of_kinds(trial: Trial, chosen: Point, aim: float, bar: float) -> Floats | None:
@@ -163,7 +169,7 @@ def _point(trial: Trial, tau: Tau) -> Point:
 
 def _judged(trial: Trial, tau: Tau, target: float, curve: tuple[Point, ...]) -> Calibration:
     """Gather all figures of one threshold."""
-    swaps = trial.swaps(tau)
+    swaps, times = trial.swaps(tau), _times(trial)
     yielded = len(swaps) / trial.pairs
     static = swaps.static / max(1, swaps.static + len(swaps))
     wrong = unknown = contradicted = _NOTHING
@@ -174,8 +180,8 @@ def _judged(trial: Trial, tau: Tau, target: float, curve: tuple[Point, ...]) -> 
         wrong = _wrong(heard)
         unknown, contradicted = (_share(rows) for rows in (heard.unknown, heard.wrong > 0.5))
         collect = gaps_in_words(trial, swaps, heard)
-        supported = _if_supported(heard, yielded, target)
-    fine, verdict = weigh(wrong, unknown, yielded, target, collect)
+        supported = _if_supported(heard, yielded, target, times)
+    fine, verdict = weigh(wrong, unknown, yielded, target, collect, times=times)
     if supported and not fine:
         verdict += " The same mask with masks.Supported, which rejects these, is fine."
     single = np.ndim(tau) == 0
@@ -197,14 +203,14 @@ def _judged(trial: Trial, tau: Tau, target: float, curve: tuple[Point, ...]) -> 
     )
 
 
-def _if_supported(heard: Hearing, yielded: float, target: float) -> bool:
+def _if_supported(heard: Hearing, yielded: float, target: float, times: float) -> bool:
     """Return whether the mask would be fine if masks.Supported rejected what it rejects."""
     left = ~heard.rejected
     if not left.any():
         return False
     parts = {name: getattr(heard, name)[left] for name in ("paired", "told", "unknown", "rejected", "lawless")}
     rest = replace(heard, **parts)
-    return weigh(_wrong(rest), _share(rest.unknown), yielded * float(left.mean()), target)[0]
+    return weigh(_wrong(rest), _share(rest.unknown), yielded * float(left.mean()), target, times=times)[0]
 
 
 def _wrong(heard: Hearing) -> Estimate:
@@ -219,8 +225,8 @@ def _wrong(heard: Hearing) -> Estimate:
     low = max(0.0, _LOW * float(heard.wrong.mean()) - error - unsure - _EVEN)
     least = _UNTRIED if heard.sight is None else max(heard.sight, _LEAST_SIGHT)
     unseen = _UNSEEN * max(1.0, float(np.sqrt(_MANY / heard.judged)))
-    by_pairs, by_others = _HIGH * found + error + unseen, _HIGH_TOLD * told + heard.faint + unsure
-    seen = (by_pairs / least + by_others + unseen / least) / 2
+    by_pairs, by_others = (_HIGH * found + error) / least, _HIGH_TOLD * told + heard.faint + unsure
+    seen = max(by_pairs, by_others) + unseen / least
     blind = _BLIND * max(0.0, heard.unexplained - heard.usual) + _DEAF * heard.deaf
     risks = (heard.rejected, 1.0), (heard.lawless, _LAWLESS), (heard.unknown, _THIN)
     high = seen + blind + float(np.max([risk * rows for rows, risk in risks], axis=0).mean())

@@ -13,6 +13,7 @@ from counterpoint.metrics import Estimate
 LEAST_YIELD = 0.01  # accepted per pair, below which augmenting is not worth it
 MOST_UNKNOWN = 0.1  # share of the counterfactuals that may be unknown
 TIMES = 5.0  # the upper end of the interval may be so many times the target
+TIMES_CHOSEN = 4.0  # the same of a threshold that was chosen for what the witness did not see
 _MOST_WORDS = 3  # pairs that are named
 _MOST_BOUNDS = 3  # bounds of a region that are named
 
@@ -63,7 +64,12 @@ class Calibration:
 
 
 def weigh(
-    wrong: Estimate, unknown: Estimate, accepted: float, target: float, collect: tuple[str, ...] = ()
+    wrong: Estimate,
+    unknown: Estimate,
+    accepted: float,
+    target: float,
+    collect: tuple[str, ...] = (),
+    times: float = TIMES,
 ) -> tuple[bool, str]:
     """Return whether to augment, and the reason in words.
 
@@ -73,6 +79,7 @@ def weigh(
         accepted: counterfactuals per pair.
         target: largest share that is fine.
         collect: rows that would tell more.
+        times: how many times the target the upper end of the interval may be.
     """
     about = f"about {wrong.value:.1%} of the counterfactuals would be wrong ({wrong.low:.1%} to {wrong.high:.1%})"
     if accepted < LEAST_YIELD:
@@ -88,7 +95,7 @@ def weigh(
             f"cannot tell: too few interactions. {unknown.value:.0%} of the counterfactuals put factors into a "
             f"situation that no recording has.{more} Or reject them: masks.Supported."
         )
-    if wrong.value > target or wrong.high > TIMES * target:
+    if wrong.value > target or wrong.high > times * target:
         return False, f"cannot tell: {about}, which is not sure to be below the target of {target:.1%}.{more}"
     return True, f"{about}; yield {accepted:.0%}; fine"
 
