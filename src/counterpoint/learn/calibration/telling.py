@@ -22,7 +22,9 @@ from counterpoint.learn.calibration.own_course import OwnCourses
 from counterpoint.learn.calibration.surroundings import Surroundings
 
 _MOST_ROWS, _MOST_ENTRIES = 20_000, 3_000_000  # that models are learned from; rows, and numbers for each target
-_NOISE = 1.48  # ordinary residuals in a standard deviation of normal noise
+_NORMAL = 1.48  # ordinary residuals in a standard deviation of normal noise
+_CLIP = 4.0  # standard deviations; what is further off counts as much
+_LEAST_NOISE = 0.1  # of what is ordinary
 _OFF = 1.5  # standard deviations of noise, from which on a target is off
 _TREES_ALONE = 36  # trees that tell what its own state does; more than others get, so that these tell news alone
 _FEWEST = 200  # rows without an edge, in both halves
@@ -40,7 +42,7 @@ class Model:
     """What is told of one target."""
 
     target: int
-    told: Boosted  # given all
+    told: Boosted  # given all, beyond what its own state tells
     learnt: Floats  # (L, W) what it says of the rows that it was learned from
     judged: Floats  # (T, W) what it says of the others
     left: Floats  # (L, W) what there is to tell of the rows that it was learned from
@@ -79,10 +81,12 @@ class Telling:
         own = tuple((course.known(learn), course.known(judged)) for course in alone.courses)
         models = []
         for j in around.targets:
-            left, seen = (_outcome(each[j], limits[j]) for each in residuals)
-            here = around.of(j, rows, own[j][0])
-            if ready[:, j].sum() >= _FEWEST:
-                told = Boosted.fit(here[ready[:, j]], left[ready[:, j]])
+            here, mine = around.of(j, rows, own[j][0]), ready[:, j]
+            if mine.sum() >= _FEWEST:
+                noise = _noise(here[mine], residuals[0][j][mine])
+                left, seen = (_outcome(each[j], limits[j], noise) for each in residuals)
+                by_itself = Boosted.fit(own[j][0][mine], left[mine], _TREES_ALONE)
+                told = Boosted.fit(here[mine], left[mine] - by_itself(own[j][0][mine]))
                 there = np.concatenate([told(each) for each in around.in_parts(j, judged, own[j][1])])
                 models.append(Model(j, told, told(here), there, left, seen))
         return cls(learn, around, ready, known, _blocks(judged), tuple(models), own)
@@ -208,10 +212,20 @@ class Slope:
         return cls(sure * np.minimum(slope, _STEEPEST), np.asarray(sure >= 1.0), faintly, error)
 
 
-def _outcome(residual: Floats, limit: Floats) -> Floats:
+def _noise(features: Floats, residual: Floats) -> Floats:
+    """Return standard deviations of the noise, (W,): what is left of ordinary residuals where all are known.
+
+    What others do often is part of what is ordinary, and no noise.
+    """
+    off = np.clip(residual / _NORMAL, -_CLIP, _CLIP)
+    left = np.median(np.abs(off - Boosted.fit(features, off)(features)), axis=0)
+    return np.asarray(_NORMAL * np.clip(_NORMAL * left, _LEAST_NOISE, 1.0))
+
+
+def _outcome(residual: Floats, limit: Floats, noise: Floats) -> Floats:
     """Return what there is to tell: which way a target is off, and whether that is a surprise, (R, W + 1)."""
     odd = np.asarray((np.abs(residual) > limit).any(axis=1))
-    off = residual / _NOISE
+    off = residual / noise
     return np.concatenate([1.0 * (off > _OFF) - (off < -_OFF), odd[:, None]], axis=1)
 
 
