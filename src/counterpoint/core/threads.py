@@ -15,9 +15,16 @@ _lock, _taken = Lock(), 0  # threads that work beside the compiled loops just no
 _pool: tuple[int, ThreadPoolExecutor] | None = None  # with the process it belongs to: threads do not survive a fork
 
 
-def run(loop: Callable[..., None], rows: int, *arrays: object) -> None:
-    """Run a kernel over all rows, shared among ``NUMBA_NUM_THREADS`` threads, but for those that are taken."""
-    threads = min(THREADS - _taken, rows // FEWEST)
+def run(loop: Callable[..., None], rows: int, *arrays: object, fewest: int = FEWEST) -> None:
+    """Run a kernel over all rows, shared among ``NUMBA_NUM_THREADS`` threads, but for those that are taken.
+
+    Args:
+        loop: called with the first row, the one after the last, and the arrays.
+        rows: how many there are.
+        arrays: what the kernel works on.
+        fewest: rows for a thread; give less where a row takes long.
+    """
+    threads = min(THREADS - _taken, rows // fewest)
     if threads < 2:
         loop(0, rows, *arrays)
         return

@@ -9,7 +9,7 @@ import numpy as np
 from counterpoint.core.arrays import Array, Bools, Floats
 from counterpoint.core.factors import Factorization
 
-_MOST_DIFFERENCES = 40  # of columns of two factors that are not known to be anywhere
+MOST_DIFFERENCES = 40  # of columns of two factors that are not known to be anywhere
 
 
 @dataclass(frozen=True)
@@ -75,23 +75,23 @@ class FactorPairs:
         if not self._placed(i, j):
             one, two = source[:, there], target[:, here]
             parts = [one, two]
-            if len(there) * len(here) <= _MOST_DIFFERENCES:
+            if len(there) * len(here) <= MOST_DIFFERENCES:
                 parts.append((one[:, :, None] - two[:, None]).reshape(len(one), len(there) * len(here)))
             return np.concatenate(parts, axis=1).astype(np.float64)
         offset = self.position(source, i) - self.position(target, j)
         distance = np.sqrt((offset * offset).sum(axis=1, keepdims=True))
-        return np.concatenate([offset, distance, source[:, self._rest(i)], target[:, self._rest(j)]], axis=1)
+        return np.concatenate([offset, distance, source[:, self.rest(i)], target[:, self.rest(j)]], axis=1)
 
     def _labels(self, i: int, j: int) -> tuple[str, ...]:
         names = self.factors.names
         if not self._placed(i, j):
             one = [f"{names[i]}[{k}]" for k in range(len(self.own(i)))]
             two = [f"{names[j]}[{k}]" for k in range(len(self.own(j)))]
-            both = [f"{a} - {b}" for a in one for b in two] if len(one) * len(two) <= _MOST_DIFFERENCES else []
+            both = [f"{a} - {b}" for a in one for b in two] if len(one) * len(two) <= MOST_DIFFERENCES else []
             return (*one, *two, *both)
         axes = len(self.factors.positions[names[i]].columns)
         offsets = [f"offset {k}" for k in range(axes)]
-        rest = [f"{names[node]}[{self.own(node).index(c)}]" for node in (i, j) for c in self._rest(node)]
+        rest = [f"{names[node]}[{self.own(node).index(c)}]" for node in (i, j) for c in self.rest(node)]
         return (*offsets, "distance", *rest)
 
     def _placed(self, i: int, j: int) -> bool:
@@ -101,7 +101,7 @@ class FactorPairs:
         """The columns of a node, of states beside actions."""
         return list(columns_of(self.factors, node))
 
-    def _rest(self, node: int) -> list[int]:
+    def rest(self, node: int) -> list[int]:
         """The columns of a node that do not say where it is."""
         shift = 0 if node < self.factors.n else self.factors.state_width
         place = {shift + column for column in self.factors.positions[self.factors.names[node]].columns}

@@ -40,10 +40,18 @@ class Meddling:
     forest: Forest  # chance that it makes a difference, where the source acts
 
     @cached_property
-    def by_pair(self) -> dict[tuple[int, int], tuple[int, ...]]:
-        """The third nodes of each source and target."""
-        pairs = dict.fromkeys(triple[:2] for triple in self.triples)
-        return {pair: tuple(k for i, j, k in self.triples if (i, j) == pair) for pair in pairs}
+    def by_third(self) -> tuple[Ints, Ints, Ints]:
+        """Third nodes with targets, (G, 2), where the sources of each begin, (G + 1,), and these."""
+        sources: dict[tuple[int, int], list[int]] = {}
+        for i, j, k in self.triples:
+            sources.setdefault((k, j), []).append(i)
+        ends = np.array(list(sources), np.int64)
+        return ends, np.cumsum([0, *map(len, sources.values())]), np.concatenate(list(sources.values()))
+
+    @cached_property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """All pairs of which features are needed."""
+        return tuple({pair for i, j, k in self.triples for pair in ((i, j), (k, j), (k, i))})
 
     @classmethod
     def everywhere(cls, triples: tuple[Triple, ...]) -> "Meddling":

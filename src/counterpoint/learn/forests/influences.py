@@ -1,6 +1,6 @@
 """What trees have learned about influences: scores of edges, and how it is stored."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,15 +9,21 @@ from torch import Tensor
 
 from counterpoint.core.arrays import Array, Bools, Floats
 from counterpoint.core.factors import Factorization
+from counterpoint.core.threads import run
 from counterpoint.learn.forests.changes import Meddling, change_features
 from counterpoint.learn.forests.forest import Forest
 from counterpoint.learn.forests.joint import Situation
+from counterpoint.learn.forests.kernels import score_changes, score_single, score_together
 from counterpoint.learn.forests.outlook import Outlook, Placed
+from counterpoint.learn.forests.single import Pairs
 from counterpoint.masks.pairs import beside
 
-_SMALLEST, _LARGEST, _BY_PUSH = 0.5, 2.0, 0.25  # pushes in units of noise, and what each unit between adds to a score
-
+_WORTH = 0.5, 2.0, 0.25  # pushes from which on they count, up to how many units beyond, and what each adds to a score
 _FAINT = 0.01  # what a source does by no more than this, nobody changes
+_FEWEST = 256  # rows for a thread
+
+
+Loop = Callable[..., None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,24 +42,21 @@ class Influences:
         rows, n = self.outlook.placed(beside(state, action)), self.always.shape[1]
         scores = np.zeros((len(rows), *self.always.shape))
         for pairs, forest in zip(self.outlook.kinds(self.asked), self.forests, strict=True):
-            for i, j in pairs:
-                told = forest(self.outlook.pair(i, j, rows, rows))
-                push = np.clip(np.abs(told[:, 1:]).max(axis=1) - _SMALLEST, 0.0, _LARGEST)
-                scores[:, i, j] = np.maximum(np.minimum(told[:, 0], 1.0), _BY_PUSH * push)
+            self._run(score_single, rows, pairs, np.array(pairs), forest.votes, _WORTH, scores)
         for each in self.situations:
-            for pair in each.pairs:
-                chance = each.forest(self.outlook.pair(*pair, rows, rows))
-                scores[:, pair, each.target] = np.maximum(scores[:, pair, each.target], chance)
-        single = scores.copy()
+            pairs, votes = each.pairs, each.forest.votes
+            self._run(score_together, rows, pairs, np.array(pairs), each.target, votes, each.forest.most, scores)
+        single = scores.copy() if self.changes else scores
         for meddling in self.changes:
-            for (i, j), thirds in meddling.by_pair.items():
-                acting = np.flatnonzero(single[:, i, j] > _FAINT)
-                some, acts = rows[acting], single[acting, i, j]
-                for k in thirds:
-                    matters = meddling.forest(change_features(self.outlook, (i, j, k), some, some))[:, 0]
-                    scores[acting, k, j] = np.maximum(scores[acting, k, j], np.minimum(acts, matters))
+            votes, bounds = meddling.forest.votes, (_FAINT, meddling.forest.most)
+            self._run(score_changes, rows, meddling.pairs, meddling.by_third, votes, bounds, single, scores)
         scores[:, self.always | np.eye(len(self.always), n, dtype=np.bool_)] = 1.0
         return scores
+
+    def _run(self, loop: Loop, rows: Placed, pairs: Pairs, *given: object) -> None:
+        """Run a kernel over rows that needs to know some pairs; a few rows are enough for a thread."""
+        outlook, width = self.outlook, max(self.outlook.width(i, j) for i, j in pairs)
+        run(loop, len(rows), rows.arrays, outlook.plan, outlook.near(pairs), width, *given, fewest=_FEWEST)
 
     def weights(self) -> dict[str, Tensor]:
         """Return what it takes to build it again, by names."""

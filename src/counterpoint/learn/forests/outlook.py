@@ -1,6 +1,6 @@
 """How factors lie to each other, now and after the step that each would make by itself."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -8,10 +8,10 @@ import numpy as np
 
 from counterpoint.core.arrays import Array, Bools, Floats, Ints
 from counterpoint.core.factors import Factorization
+from counterpoint.core.threads import run
 from counterpoint.learn.calibration.own_course import OwnCourses
-from counterpoint.masks.pairs import FactorPairs
-
-_SHORTEST = 1e-12  # squared way
+from counterpoint.learn.forests.kernels import NodeTable, RowArrays, describe_rows
+from counterpoint.masks.pairs import MOST_DIFFERENCES, FactorPairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,36 +19,31 @@ class Placed:
     """Rows, states beside actions, and where the factors that have a position are in them."""
 
     values: Array  # (B, S + A)
-    now: Mapping[int, Floats]  # by node, (B, axes) each
-    ahead: Mapping[int, Floats]  # where it would be after the step
+    nodes: tuple[int, ...]  # that have a position
+    here: Floats  # (B, N, axes) where they are; 0 for all others
+    there: Floats  # where they would be after the step
 
     def __len__(self) -> int:
         return len(self.values)
 
     def __getitem__(self, rows: Ints) -> "Placed":
-        now, ahead = ({node: each[rows] for node, each in where.items()} for where in (self.now, self.ahead))
-        return Placed(self.values[rows], now, ahead)
+        return Placed(self.values[rows], self.nodes, self.here[rows], self.there[rows])
 
     @cached_property
-    def gaps(self) -> tuple[dict[tuple[int, int], Floats], ...]:
-        """Distances between nodes of the same row, now and after the step, (B,) each, as they were asked for."""
-        return {}, {}
+    def now(self) -> Mapping[int, Floats]:
+        """Where each node is that has a position, (B, axes) each."""
+        return {node: self.here[:, node] for node in self.nodes}
 
+    @cached_property
+    def ahead(self) -> Mapping[int, Floats]:
+        """Where each of these would be after the step."""
+        return {node: self.there[:, node] for node in self.nodes}
 
-def _gap(source: Placed, i: int, target: Placed, j: int, then: int) -> Floats:
-    """Return the distance of two nodes, now or after the step, (B,)."""
-    here, there = (rows.ahead if then else rows.now for rows in (source, target))
-    if source is not target:
-        return _length(here[i] - there[j])
-    known, pair = source.gaps[then], (min(i, j), max(i, j))
-    if pair not in known:
-        known[pair] = _length(here[i] - there[j])
-    return known[pair]
-
-
-def _length(to: Floats) -> Floats:
-    """Return the length of each row, (B,)."""
-    return np.asarray(np.sqrt((to * to).sum(axis=1)))
+    @property
+    def arrays(self) -> RowArrays:
+        """The same for compiled loops, which know two kinds of numbers."""
+        plain = self.values if self.values.dtype in (np.float32, np.float64) else self.values.astype(np.float64)
+        return np.ascontiguousarray(plain), self.here, self.there
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +83,39 @@ class Outlook:
     def placed(self, values: Array) -> Placed:
         """Find out where everything is in some rows, and where it goes."""
         ahead = values + (values @ self.drift[:-1] + self.drift[-1])
-        nodes = [node for node, name in enumerate(self.factors.names) if name in self.factors.positions]
-        now, then = ({node: self.pairs.position(rows, node) for node in nodes} for rows in (values, ahead))
-        return Placed(values, now, then)
+        nodes = tuple(np.flatnonzero(self.plan[0]).tolist())
+        return Placed(values, nodes, self._points(values), self._points(ahead))
+
+    def _points(self, rows: Array) -> Floats:
+        """Return where all nodes are, (B, N, axes)."""
+        axes = max((len(each.columns) for each in self.factors.positions.values()), default=1)
+        points = np.zeros((len(rows), len(self.factors.names), axes))
+        for node in np.flatnonzero(self.plan[0]).tolist():
+            points[:, node] = self.pairs.position(rows, node)
+        return points
+
+    @cached_property
+    def plan(self) -> NodeTable:
+        """Which columns nodes have, and which others are like them, for compiled loops."""
+        names, types, placed = self.factors.names, self.factors.types, self.factors.positions
+        somewhere = np.array([name in placed for name in names])
+        rest = [self.pairs.rest(j) if somewhere[j] else [] for j in range(len(names))]
+        alike = [
+            [k for k, other in enumerate(names) if k != j and somewhere[k] and types[other] == types[name]]
+            for j, name in enumerate(names)
+        ]
+        own = [self.pairs.own(j) for j in range(len(names))]
+        return somewhere, *_in_line(own), *_in_line(rest), *_in_line(alike)
+
+    def width(self, i: int, j: int) -> int:
+        """Return how many features a pair has."""
+        somewhere, own_at, _, rest_at, _, _, _ = self.plan
+        if not (somewhere[i] and somewhere[j]):
+            one, two = (int(own_at[node + 1] - own_at[node]) for node in (i, j))
+            return one + two + 2 + (one * two if one * two <= MOST_DIFFERENCES else 0)
+        rivals = bool(self._rivals(i, j)) + bool(self._rivals(j, i))
+        rest = sum(int(rest_at[node + 1] - rest_at[node]) for node in (i, j))
+        return 2 * len(self.factors.positions[self.factors.names[i]].columns) + 5 + rest + 2 + 2 * rivals
 
     def features(self, pairs: Sequence[tuple[int, int]], source: Placed, target: Placed) -> list[Floats]:
         """Return the features of each pair of nodes, (B, F)."""
@@ -99,7 +124,11 @@ class Outlook:
     def pair(self, i: int, j: int, source: Placed, target: Placed) -> Floats:
         """Return the features of one pair of nodes, (B, F).
 
-        Those of both come first, then which pair it is, then how much nearer they are to each other than to rivals.
+        With positions these are: how the source lies to the target after the step, the distances when they are
+        nearest, after the step, and if only one of the two moves; the same before the step, and the other columns of
+        both; which pair it is; and, now and after the step, the distance less that to the nearest rival of the target,
+        and of the source. A rival of the target is another factor of its type, which the source may be nearer to.
+        Without positions they are the columns of both and the differences between them, and which pair it is.
 
         Args:
             i: the source.
@@ -107,35 +136,29 @@ class Outlook:
             source: the rows that the source is taken from.
             target: the rows that the target is taken from, and all rivals.
         """
-        plain = self.pairs.pair(source.values, target.values, i, j)
-        which = np.broadcast_to(np.array([i, j], np.float64), (len(target), 2))
-        if i not in source.now or j not in target.now:
-            return np.concatenate([plain, which], axis=1)
-        now, then = source.now[i] - target.now[j], source.ahead[i] - target.ahead[j]
-        way = then - now
-        when = np.clip(-(now * way).sum(axis=1) / np.maximum((way * way).sum(axis=1), _SHORTEST), 0.0, 1.0)
-        met = source.now[i] - target.ahead[j], source.ahead[i] - target.now[j]  # if only one of the two moves
-        apart = [_length(to)[:, None] for to in (now + when[:, None] * way, then, *met)]
-        return np.concatenate([then, *apart, plain, which, *self._before_rivals(i, j, source, target)], axis=1)
+        out = np.empty((len(target), self.width(i, j)))
+        near = _couples(self._rivals(i, j)), _couples(self._rivals(j, i))
+        run(describe_rows, len(target), source.arrays, target.arrays, self.plan, near, i, j, out)
+        return out
 
-    def _before_rivals(self, i: int, j: int, source: Placed, target: Placed) -> list[Floats]:
-        """Return the distance of a pair less that to the nearest rival of either, now and after the step, (B, 1) each.
+    def near(self, pairs: Iterable[tuple[int, int]]) -> Ints:
+        """Return the pairs of nodes whose distances must be known to tell rivals of these, (G, 2), each once."""
+        found = {(min(both), max(both)) for i, j in pairs for both in (*self._rivals(i, j), *self._rivals(j, i))}
+        return _couples(sorted(found))
 
-        A rival of the target is another factor of its type, which the source may be nearer to; and so for the source.
-        """
-        found = []
-        for then in (0, 1):
-            apart = _gap(source, i, target, j, then)
-            of_target = [_gap(source, i, target, k, then) for k in self._alike[j] if k != i]
-            of_source = [_gap(target, k, target, j, then) for k in self._alike[i] if k != j]
-            found += [np.maximum(apart - np.min(each, axis=0), 0.0)[:, None] for each in (of_target, of_source) if each]
-        return found
+    def _rivals(self, one: int, other: int) -> list[tuple[int, int]]:
+        """Return a node with each rival of another one."""
+        somewhere, _, _, _, _, at, alike = self.plan
+        if not (somewhere[one] and somewhere[other]):
+            return []
+        return [(one, k) for k in alike[at[other] : at[other + 1]].tolist() if k != one]
 
-    @cached_property
-    def _alike(self) -> tuple[tuple[int, ...], ...]:
-        """For each node the others of its type that have a position."""
-        names, types, placed = self.factors.names, self.factors.types, self.factors.positions
-        return tuple(
-            tuple(k for k, other in enumerate(names) if k != j and other in placed and types[other] == types[name])
-            for j, name in enumerate(names)
-        )
+
+def _couples(nodes: list[tuple[int, int]]) -> Ints:
+    return np.array(nodes, np.int64).reshape(-1, 2)
+
+
+def _in_line(lists: list[list[int]]) -> tuple[Ints, Ints]:
+    """Return lists one after another, and where each begins, and the last ends."""
+    places = np.cumsum([0, *map(len, lists)])
+    return places, np.array([each for some in lists for each in some], np.int64)
