@@ -34,6 +34,7 @@ class Config:
     fitted: int = 0  # if any, learned masks alone are judged, and this many other rows are what they learn from
     epochs: int = 30  # of its training
     trees: bool = False  # learned by trees, too, and at no other thresholds
+    network: bool = True  # learned by a network
 
     @property
     def name(self) -> str:
@@ -53,7 +54,7 @@ PRESETS = {
     "strangers": _preset(range(6000, 6060), range(6005, 6060, 10), 8_000, rows=8_000, fresh=4_000, pairs=2_000),
     "foreign": _preset(range(9000, 9060), range(9005, 9060, 10), 20_000, kinds=FOREIGN),
     "repaired": _preset(range(0), range(9105, 9160, 10), 20_000, kinds=FOREIGN, trees=True),
-    "novel": _preset(range(9500, 9560), range(9501, 9560, 3), 20_000, kinds=NOVEL, trees=True),
+    "novel": _preset(range(9500, 9560), range(9501, 9560, 3), 20_000, kinds=NOVEL, trees=True, network=False),
 }
 
 
@@ -102,6 +103,8 @@ def learned(config: Config, world: Zoo, data: Transitions, rng: np.random.Genera
             "learned by trees",
             TreeAttribution(allow_constant=True).fit(other, world.factors, rng=rng, progress=False),
         )
+    if not config.network:
+        return
     fitted = ResidualAttribution(epochs=config.epochs, allow_constant=True).fit(
         other, world.factors, rng=rng, progress=False
     )
