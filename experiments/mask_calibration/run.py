@@ -17,7 +17,13 @@ from counterpoint.worlds import Pong, Sprites, collect, pong_policy, uniform_pol
 from experiments import rows
 from experiments.mask_calibration.estimators import HAND_MADE
 
-WORLDS: dict[str, Any] = {"sprites": Sprites(noise_std=0.0), "sprites-noise": Sprites(), "pong": Pong()}
+WORLDS: dict[str, Any] = {
+    "sprites": Sprites(noise_std=0.0),
+    "sprites-noise": Sprites(),
+    "pong": Pong(),
+    "sprites8": Sprites(n=8, noise_std=0.0),
+}
+FIRST = ("sprites", "sprites-noise", "pong")
 LEARNED = ("ResidualAttribution",)  # of others see mask_roc
 LATER = ("TreeAttribution", *LEARNED)
 MADE = ("blurred", "noisy")
@@ -41,18 +47,20 @@ class Config:
         return f"{self.world}_{self.estimator}_{self.seed}"
 
 
-PRESETS: dict[str, tuple[tuple[str, ...], tuple[int, ...], Config]] = {  # estimators, data seeds, settings
-    "smoke": (("blurred", "identity"), (100,), Config(rows=2000, pairs=1000)),
-    "laptop": ((*MADE, *BROKEN, *LEARNED), (100, 101, 102), Config()),
-    "again": (LATER, (103,), Config()),  # with later versions of calibrate
+PRESETS: dict[str, tuple[tuple[str, ...], tuple[int, ...], Config, tuple[str, ...]]] = {
+    # estimators, data seeds, settings, worlds
+    "smoke": (("blurred", "identity"), (100,), Config(rows=2000, pairs=1000), FIRST),
+    "laptop": ((*MADE, *BROKEN, *LEARNED), (100, 101, 102), Config(), FIRST),
+    "again": (LATER, (103,), Config(), FIRST),  # with later versions of calibrate
+    "eight": (LATER, (104,), Config(), ("sprites", "sprites8", "pong")),  # with still later ones
 }
 
 
 def runs(preset: str, estimators: Sequence[str] = ()) -> Iterator[Config]:
     """Give the runs of a preset, in the order in which they start."""
-    known, seeds, base = PRESETS[preset]
+    known, seeds, base, worlds = PRESETS[preset]
     for estimator in estimators or known:
-        for world in WORLDS:
+        for world in worlds:
             yield from (replace(base, world=world, estimator=estimator, seed=seed) for seed in seeds)
 
 

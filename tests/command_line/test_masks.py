@@ -118,6 +118,39 @@ class TestMasks:
         assert f"mask.safetensors: {best}, fitted to 22" in out
         assert type(load("mask.safetensors")).__name__ == best
 
+    @pytest.mark.parametrize(("more", "kept"), [(1.1, "TreeAttribution"), (1.5, "ResidualAttribution")])
+    def test_trees_are_kept_unless_a_network_yields_much_more(self, data, capsys, monkeypatch, more, kept):
+        def judged(fitted, *_, **__):
+            accepted = 0.4 * (more if isinstance(fitted, learn.ResidualAttribution) else 1.0)
+            nothing = Estimate(0.0, 0.0, 0.01)
+            return learn.Calibration(
+                0.1,
+                nothing,
+                nothing,
+                nothing,
+                accepted,
+                0.0,
+                0.01,
+                (),
+                (),
+                fine=True,
+                verdict="x",
+                fine_if_supported=True,
+            )
+
+        monkeypatch.setattr(learn, "calibrate", judged)
+        monkeypatch.setattr("counterpoint.learn.calibration.calibrate.FEWEST_ROWS", 50)
+        words = ("--setting", "epochs=1", "--setting", "halvings=1", "--out", "mask.safetensors")
+        code, out, err = run(capsys, "fit-mask", "data.parquet", "robot.toml", *words)
+        assert code == 0, err
+        assert f"mask.safetensors: {kept}, fitted to 22" in out
+
+    def test_where_nothing_can_be_compared_trees_are_fitted(self, data, capsys):
+        words = ("--setting", "halvings=1", "--out", "mask.safetensors")
+        code, out, err = run(capsys, "fit-mask", "data.parquet", "robot.toml", *words)
+        assert code == 0, err
+        assert "mask.safetensors: TreeAttribution, fitted to 300" in out
+
     def test_a_mask_is_not_lost_if_it_cannot_be_judged(self, data, capsys, monkeypatch):
         def judged(*_, **__):
             raise ValueError("estimator: all scores are 0.5")
@@ -242,7 +275,7 @@ class TestMasks:
         assert "--estimator: there is no 'Sandy'; there are " in err
         code, _, err = run(capsys, *fit, "--estimator", "SandyMixture", "--setting", "epoch=1")
         assert code == 2
-        assert "--setting: SandyMixture does not take this" in err
+        assert "--setting: SandyMixture does not take " in err
         Path("m.safetensors").write_text("mine")
         assert "it exists" in run(capsys, *fit)[2]
         assert Path("m.safetensors").read_text() == "mine"

@@ -156,9 +156,7 @@ def test_a_witness_that_is_deaf_to_one_kind_of_pair_says_what_may_be_missed_ther
     loud = witness.loud.copy()
     loud[:, :-1] = False  # it never hears other sprites
     asked, edges = Asked(WORLD.mask, WORLD.factors), WORLD.mask(witness.judged.state, witness.judged.action)
-    hearing, deaf = (
-        Trial(asked, each, support, edges, edges, 0, 1000) for each in (witness, deafened(witness, loud))
-    )
+    hearing, deaf = (Trial(asked, each, support, edges, edges, 0, 1000) for each in (witness, deafened(witness, loud)))
     hears, misses = (each.hear(each.swaps(0.0), 0.0) for each in (hearing, deaf))
     assert hears.sight > misses.sight
     assert misses.deaf > 1.5 * hears.deaf

@@ -162,21 +162,20 @@ def _prepare(asked: Asked, witness: Witness, support: Supported, rng: np.random.
 
 def _point(trial: Trial, tau: Tau) -> Point:
     """Return what is found at a threshold; NaN for the wrong share where nothing is accepted."""
-    swaps = trial.swaps(tau)
-    wrong = _wrong(trial.hear(swaps, tau)) if len(swaps) else _NOTHING
+    swaps, heard = trial.at(tau)
+    wrong = _NOTHING if heard is None else _wrong(heard)
     return Point(float(np.mean(tau)), wrong.value, len(swaps) / trial.pairs, wrong.high)
 
 
 def _judged(trial: Trial, tau: Tau, target: float, curve: tuple[Point, ...]) -> Calibration:
     """Gather all figures of one threshold."""
-    swaps, times = trial.swaps(tau), _times(trial)
+    (swaps, heard), times = trial.at(tau), _times(trial)
     yielded = len(swaps) / trial.pairs
     static = swaps.static / max(1, swaps.static + len(swaps))
     wrong = unknown = contradicted = _NOTHING
     collect: tuple[str, ...] = ()
     supported = False
-    if len(swaps):
-        heard = trial.hear(swaps, tau)
+    if heard is not None:
         wrong = _wrong(heard)
         unknown, contradicted = (_share(rows) for rows in (heard.unknown, heard.wrong > 0.5))
         collect = gaps_in_words(trial, swaps, heard)

@@ -1,7 +1,7 @@
 """Masks on trial: what one would accept, and what a witness says of that, on transitions held out."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -122,6 +122,15 @@ class Trial:
     hiding: Array  # (T, N, n) the same if the next state hid all influences, as it does in a proposal
     seed: int
     pairs: int
+    _known: dict[Any, tuple[Swaps, Hearing | None]] = field(default_factory=dict)  # what has been heard, by threshold
+
+    def at(self, tau: float | Floats) -> tuple[Swaps, Hearing | None]:
+        """Return what a mask accepts, and what the witness says of it; None if it accepts nothing."""
+        key = np.asarray(tau).tobytes()
+        if key not in self._known:
+            swaps = self.swaps(tau)
+            self._known[key] = swaps, self.hear(swaps, tau) if len(swaps) else None
+        return self._known[key]
 
     def swaps(self, tau: float | Floats) -> Swaps:
         """Make one proposal for each pair, and return those that the mask accepts."""
