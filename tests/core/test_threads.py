@@ -45,3 +45,22 @@ def test_a_thread_that_is_taken_is_left_alone(monkeypatch):
     shares.clear()
     threads.run(loop, rows)
     assert sorted(shares) == [(0, threads.FEWEST), (threads.FEWEST, rows)]
+
+
+@pytest.mark.parametrize("number", [1, 2, 4])
+def test_work_side_by_side_comes_back_in_order(monkeypatch, number):
+    """Compiled loops within take what threads are left, and nobody waits for who waits for them."""
+    monkeypatch.setattr(threads, "THREADS", number)
+    monkeypatch.setattr(threads, "_pool", None)
+
+    def function(item):
+        seen = []
+        threads.run(lambda start, stop: seen.append(stop - start), 4 * threads.FEWEST)
+        assert sum(seen) == 4 * threads.FEWEST
+        return 10 * item
+
+    assert threads.side_by_side(function, range(30)) == [10 * item for item in range(30)]
+    assert threads.side_by_side(function, []) == []
+    with pytest.raises(ZeroDivisionError):
+        threads.side_by_side(lambda item: 1 / item, [1, 0])
+    assert threads._taken == 0

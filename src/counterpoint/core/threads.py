@@ -1,13 +1,16 @@
 """Sharing the rows of a compiled loop among threads."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numba
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 THREADS = int(cast(Any, numba.config).NUMBA_NUM_THREADS)
 FEWEST = 4096  # rows for a thread; below it a second thread costs more than it brings
@@ -32,6 +35,22 @@ def run(loop: Callable[..., None], rows: int, *arrays: object, fewest: int = FEW
     shares = [_threads().submit(loop, bounds[i], bounds[i + 1], *arrays) for i in range(threads)]
     for share in shares:
         share.result()
+
+
+def side_by_side(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    """Call a function for each item, shared among threads as rows are, and return what it returns, in order.
+
+    The compiled loops within take what threads are left, so that nobody waits for a thread that waits itself.
+    """
+    items = list(items)
+    if min(THREADS - _taken, len(items)) < 2:
+        return [function(item) for item in items]
+
+    def called(item: T) -> R:
+        with taken():
+            return function(item)
+
+    return list(_threads().map(called, items))
 
 
 @contextmanager

@@ -11,9 +11,10 @@ import numpy as np
 
 from counterpoint.core.arrays import Array, Bools, Floats, Ints
 from counterpoint.core.kernels import kernel
-from counterpoint.core.threads import run
+from counterpoint.core.threads import FEWEST, run, side_by_side
 
 _BINS = 64  # values of a feature between which a split is looked for
+_FEW = 512  # rows that are counted at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,12 +27,14 @@ class Binned:
     @classmethod
     def of(cls, features: Floats) -> Self:
         """Sort features (R, F) into bins that hold as many rows each."""
-        features = np.asarray(features, np.float64)
-        shares = np.linspace(0.0, 1.0, _BINS + 1)[1:-1]
-        cuts = np.sort(np.quantile(features, shares, axis=0), axis=0).T if len(features) else np.zeros((0, 0))
+        features = np.ascontiguousarray(features, np.float64)
+        cuts = np.zeros((0, 0))
+        if len(features):
+            share = side_by_side if len(features) >= FEWEST else map
+            found = share(lambda f: _quantiles(features[:, f]), range(features.shape[1]))
+            cuts = np.array(list(found)).reshape(-1, _BINS - 1)
         codes = np.empty(features.shape, np.uint8)
-        for f in range(features.shape[1]):
-            codes[:, f] = np.searchsorted(cuts[f], features[:, f], side="left")
+        run(_sort_in, len(features), features, cuts, codes)
         return cls(cuts, codes)
 
     def __getitem__(self, rows: Ints | Bools) -> "Binned":
@@ -131,8 +134,90 @@ def _descend(start: int, stop: int, features: Floats, feature: Ints, cut: Floats
         where[row] = node
 
 
+def _quantiles(values: Floats) -> Floats:
+    """Return values between which as many rows fall into each bin, (_BINS - 1,), as ``np.quantile`` has them."""
+    ordered, place = np.sort(values), (len(values) - 1) * np.linspace(0.0, 1.0, _BINS + 1)[1:-1]
+    below = np.floor(place).astype(np.int64)
+    one, two, share = ordered[below], ordered[np.minimum(below + 1, len(values) - 1)], place - below
+    step = two - one
+    return np.sort(np.where(share >= 0.5, two - step * (1.0 - share), one + step * share))
+
+
 @kernel
-def _grow(  # noqa: C901, PLR0912, PLR0915
+def _sort_in(start: int, stop: int, features: Floats, cuts: Floats, codes: Array) -> None:
+    """Write the number of cuts that each feature is beyond."""
+    for row in range(start, stop):
+        for f in range(features.shape[1]):
+            low, size, value = 0, _BINS // 2, features[row, f]
+            while size > 0:  # no branch depends on the value, which nobody could foresee
+                low += size * int(not value <= cuts[f, low + size - 1])
+                size //= 2
+            codes[row, f] = low
+
+
+@kernel
+def _count(
+    some_rows: Ints, codes: Array, targets: Floats, some: Bools, room: tuple[Array, Floats], sums: Floats, total: Floats
+) -> None:
+    """Write sums of all rows by the bins of each feature, (F, _BINS, T + 2): of targets, rows of some, and rows.
+
+    Sums are taken in the order of the rows, which decides their last bits. Rows come a few at a time, so that those
+    and the bins of a feature stay near.
+    """
+    few, values = room
+    width, kinds = codes.shape[1], targets.shape[1]
+    sums[:], total[:] = 0.0, 0.0
+    for start in range(0, len(some_rows), _FEW):
+        stop = min(start + _FEW, len(some_rows))
+        for r in range(start, stop):
+            row = some_rows[r]
+            for k in range(kinds):
+                values[r - start, k] = targets[row, k]
+                total[k] += targets[row, k]
+            values[r - start, kinds], values[r - start, kinds + 1] = some[row], 1.0
+            total[kinds] += some[row]
+            for f in range(width):
+                few[f, r - start] = codes[row, f]
+        for f in range(width):
+            for r in range(stop - start):
+                b = few[f, r]
+                for k in range(kinds + 2):
+                    sums[f, b, k] += values[r, k]
+
+
+@kernel
+def _best(sums: Floats, total: Floats, size: int, least: tuple[int, int]) -> tuple[int, int]:
+    """Return the feature, and the bin up to which rows go left, that split best, or -1."""
+    fewest, of = least
+    kinds = len(total) - 1
+    whole, part = 0.0, np.zeros(kinds)
+    for k in range(kinds):
+        whole += total[k] * total[k] / size
+    best, best_feature, best_code = whole + 1e-9 * (1.0 + abs(whole)), -1, 0
+    for f in range(len(sums)):
+        below, here = 0, 0
+        part[:] = 0.0
+        for b in range(_BINS - 1):
+            count = int(sums[f, b, kinds + 1])
+            if count == 0:
+                continue
+            below += count
+            here += int(sums[f, b, kinds])
+            for k in range(kinds):
+                part[k] += sums[f, b, k]
+            if min(below, size - below) < fewest or min(here, int(total[kinds]) - here) < of:
+                continue
+            square = 0.0
+            for k in range(kinds):
+                rest = total[k] - part[k]
+                square += part[k] * part[k] / below + rest * rest / (size - below)
+            if square > best:
+                best, best_feature, best_code = square, f, b
+    return best_feature, best_code
+
+
+@kernel
+def _grow(
     codes: Array,
     targets: Floats,
     some: Bools,
@@ -141,55 +226,28 @@ def _grow(  # noqa: C901, PLR0912, PLR0915
     tree: tuple[Ints, Ints, Ints],
 ) -> int:
     """Grow a tree, best split of each node first come first served; return its number of nodes."""
-    (fewest, of), (feature, code, left) = least, tree
+    feature, code, left = tree
     rows, width = codes.shape
     kinds = targets.shape[1]
     order = np.arange(rows)
     first, last, depth = np.zeros_like(feature), np.zeros_like(feature), np.zeros_like(feature)
     last[0] = rows
-    used, node = 1, 0
+    used = 1
+    room = np.empty((width, _FEW), np.uint8), np.empty((_FEW, kinds + 2))
+    sums, total = np.empty((width, _BINS, kinds + 2)), np.empty(kinds + 1)
+    node = 0
     while node < used:
         begin, end = first[node], last[node]
-        size = end - begin
-        if size >= 2 * fewest and depth[node] < deepest and used + 2 <= len(feature):
-            total, among = np.zeros(kinds), 0
-            for r in range(begin, end):
-                among += some[order[r]]
-                for k in range(kinds):
-                    total[k] += targets[order[r], k]
-            whole, square = 0.0, 0.0
-            for k in range(kinds):
-                whole += total[k] * total[k] / size
-            best, best_feature, best_code = whole + 1e-9 * (1.0 + abs(whole)), -1, 0
-            for f in range(width):
-                count, real, sums = np.zeros(_BINS, np.int64), np.zeros(_BINS, np.int64), np.zeros((_BINS, kinds))
-                for r in range(begin, end):
-                    b = codes[order[r], f]
-                    count[b] += 1
-                    real[b] += some[order[r]]
-                    for k in range(kinds):
-                        sums[b, k] += targets[order[r], k]
-                below, here, part = 0, 0, np.zeros(kinds)
-                for b in range(_BINS - 1):
-                    below += count[b]
-                    here += real[b]
-                    for k in range(kinds):
-                        part[k] += sums[b, k]
-                    if min(below, size - below) < fewest or min(here, among - here) < of or count[b] == 0:
-                        continue
-                    square = 0.0
-                    for k in range(kinds):
-                        rest = total[k] - part[k]
-                        square += part[k] * part[k] / below + rest * rest / (size - below)
-                    if square > best:
-                        best, best_feature, best_code = square, f, b
-            if best_feature >= 0:
+        if end - begin >= 2 * least[0] and depth[node] < deepest and used + 2 <= len(feature):
+            _count(order[begin:end], codes, targets, some, room, sums, total)
+            f, most = _best(sums, total, end - begin, least)
+            if f >= 0:
                 middle = begin
                 for r in range(begin, end):
-                    if codes[order[r], best_feature] <= best_code:
+                    if codes[order[r], f] <= most:
                         order[r], order[middle] = order[middle], order[r]
                         middle += 1
-                feature[node], code[node], left[node] = best_feature, best_code, used
+                feature[node], code[node], left[node] = f, most, used
                 first[used], last[used], depth[used] = begin, middle, depth[node] + 1
                 first[used + 1], last[used + 1], depth[used + 1] = middle, end, depth[node] + 1
                 used += 2

@@ -10,6 +10,7 @@ from safetensors.torch import save_file
 
 from counterpoint import Augmenter, Factorization, Transitions
 from counterpoint.checks import audit, check_mask_fn
+from counterpoint.core import threads
 from counterpoint.files import FileProblem
 from counterpoint.learn import TreeAttribution, load
 from counterpoint.masks import Threshold
@@ -217,6 +218,15 @@ def test_the_same_seed_gives_the_same_trees(world, fitted):
     new = world.data(500, 4)
     again = fit(world.data(6000, 0), world.factors)
     np.testing.assert_array_equal(fitted.scores(new.state, new.action), again.scores(new.state, new.action))
+
+
+def test_any_number_of_threads_gives_the_same_trees(world, monkeypatch):
+    data, found = world.data(6000, 5), []
+    for number in (1, 2):
+        monkeypatch.setattr(threads, "THREADS", number)
+        found.append(fit(data, world.factors))
+    assert found[0] == found[1]
+    np.testing.assert_array_equal(*(each.scores(data.state, data.action) for each in found))
 
 
 def test_a_round_trip_gives_the_same_scores(fitted, world, tmp_path):

@@ -77,3 +77,63 @@ def scores(learned, state, action):
             found[:, k, j] = np.where(single[:, i, j] > _FAINT, raised, found[:, k, j])
     found[:, learned.always | np.eye(*learned.always.shape, dtype=bool)] = 1.0
     return found
+
+
+def bins(features):
+    """Cuts between bins that hold as many rows each, and the bin of each feature."""
+    shares = np.linspace(0.0, 1.0, 65)[1:-1]
+    cuts = np.sort(np.quantile(features, shares, axis=0), axis=0).T
+    codes = [np.searchsorted(each, column, side="left") for each, column in zip(cuts, features.T, strict=True)]
+    return cuts, np.stack(codes, axis=1)
+
+
+def grow(features, targets, some, fewest, of, deepest):
+    """A tree: feature, cut and left child of each node, row by row."""
+    cuts, codes = bins(features)
+    nodes, found = [(list(range(len(codes))), 0)], []
+    while len(found) < len(nodes):
+        rows, depth = nodes[len(found)]
+        room = len(rows) >= 2 * fewest and depth < deepest and len(nodes) + 2 <= 2 * max(1, len(codes) // fewest) + 1
+        split = best_split(codes, targets, some, rows, fewest, of) if room else None
+        if split is None:
+            found.append((-1, cuts[0, 0], 0))
+            continue
+        f, code = split
+        middle = 0
+        for r in range(len(rows)):
+            if codes[rows[r], f] <= code:
+                rows[r], rows[middle] = rows[middle], rows[r]
+                middle += 1
+        found.append((f, cuts[f, code], len(nodes)))
+        nodes += [(rows[:middle], depth + 1), (rows[middle:], depth + 1)]
+    return found
+
+
+def best_split(codes, targets, some, rows, fewest, of):
+    """The feature and the bin up to which rows go left; sums are taken row by row, which decides their last bits."""
+    size, kinds = len(rows), targets.shape[1]
+    total = [0.0] * kinds
+    for row in rows:
+        total = [one + two for one, two in zip(total, targets[row], strict=True)]
+    whole = 0.0
+    for each in total:
+        whole += each * each / size
+    best, split = whole + 1e-9 * (1.0 + abs(whole)), None
+    among = sum(some[rows])
+    for f in range(codes.shape[1]):
+        sums, mine = np.zeros((64, kinds)), codes[rows, f]
+        for row, b in zip(rows, mine, strict=True):
+            sums[b] += targets[row]
+        part = np.zeros(kinds)
+        for b in range(63):
+            part = part + sums[b]
+            below, here = (mine <= b).sum(), some[rows][mine <= b].sum()
+            if min(below, size - below) < fewest or min(here, among - here) < of or not (mine == b).any():
+                continue
+            square = 0.0
+            for k in range(kinds):
+                rest = total[k] - part[k]
+                square += part[k] * part[k] / below + rest * rest / (size - below)
+            if square > best:
+                best, split = square, (f, b)
+    return split

@@ -3,6 +3,7 @@
 import numpy as np
 
 from counterpoint.core.arrays import Array, Floats, Ints
+from counterpoint.core.kernels import kernel
 from counterpoint.core.transitions import Transitions
 from counterpoint.masks.regions import Regions
 
@@ -60,8 +61,18 @@ def corrections(given: Floats, residual: Floats) -> tuple[tuple[Regions, Floats]
 
 def totals(where: Ints, values: Floats | float, size: int) -> Floats:
     """Return the sums of the columns of ``values`` (R, W) within each region, (size, W)."""
-    values = np.broadcast_to(values, (len(where), 1)) if np.ndim(values) == 0 else np.asarray(values)
-    return np.stack([np.bincount(where, column, size) for column in values.T], axis=1)
+    if np.ndim(values) == 0:
+        return np.asarray(float(values) * np.bincount(where, minlength=size)[:, None])
+    sums = np.zeros((size, np.shape(values)[1]))
+    _add_up(where, np.asarray(values, np.float64), sums)
+    return sums
+
+
+@kernel
+def _add_up(where: Ints, values: Floats, sums: Floats) -> None:
+    for row in range(len(where)):
+        for column in range(values.shape[1]):
+            sums[where[row], column] += values[row, column]
 
 
 def rates(given: Floats, odd: Array, others: Floats) -> tuple[Floats, Floats]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from counterpoint.core.arrays import Array, Bools, Floats, Ints
+from counterpoint.core.threads import side_by_side
 from counterpoint.core.transitions import Transitions
 from counterpoint.learn.calibration.laws import totals
 from counterpoint.learn.calibration.own_course import SURPRISING, OwnCourses, limits
@@ -75,13 +76,17 @@ class Case:
         own, rate = self.own[j], np.full(len(self), _LEAST)
         if not self.asked[:, j].any():
             return rate
-        for half in self.halves:
+
+        def grow(half: Bools) -> Floats:
             some = half & self.ready[:, j]
             regions = Regions.grow(own[some], values[some, None], fewest=_FEWEST, deepest=_DEEPEST)
             where = regions(own)
             rows, sums = (totals(where[some], each, len(regions))[:, 0] for each in (1.0, values[some, None]))
             usual = _PRIOR * float(values[some].mean()) if some.any() else 0.0
-            rate[~half] += ((sums + usual) / (rows + _PRIOR))[where[~half]] / (len(self.halves) // 2)
+            return np.asarray(((sums + usual) / (rows + _PRIOR))[where[~half]] / (len(self.halves) // 2))
+
+        for half, rates in zip(self.halves, side_by_side(grow, self.halves), strict=True):
+            rate[~half] += rates
         return rate
 
 

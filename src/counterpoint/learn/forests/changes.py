@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from counterpoint.core.arrays import Bools, Floats, Ints
+from counterpoint.core.threads import side_by_side
 from counterpoint.learn.calibration.laws import totals
 from counterpoint.learn.forests.case import CLIP, Case
 from counterpoint.learn.forests.forest import Forest
@@ -148,12 +149,13 @@ def _beyond_known(cases: _Cases) -> _Cases:
 
 def _forest(cases: _Cases) -> Forest:
     """Grow trees that say where the third node makes a difference."""
-    trees, values = [], []
-    for half in cases.halves:
+
+    def grow(half: Bools) -> tuple[Regions, Floats]:
         regions = against(cases.real[half], [cases.glued[half]], cases.wanted[half], _FEWEST, _DEEPEST)
-        trees.append(regions)
-        values.append(_differences(regions, cases))
-    return Forest(tuple(trees), tuple(values))
+        return regions, _differences(regions, cases)
+
+    trees, values = zip(*side_by_side(grow, cases.halves), strict=True)
+    return Forest(trees, values)
 
 
 def _differences(regions: Regions, cases: _Cases) -> Floats:

@@ -11,6 +11,7 @@ from itertools import combinations
 import numpy as np
 
 from counterpoint.core.arrays import Bools, Floats, Ints
+from counterpoint.core.threads import side_by_side
 from counterpoint.learn.calibration.laws import totals
 from counterpoint.learn.forests.case import Case
 from counterpoint.learn.forests.forest import Forest
@@ -75,14 +76,16 @@ def _situation(case: Case, target: int, pairs: Pairs, events: Floats, some: Ints
         return None
     ready = np.flatnonzero(case.ready[:, target])
     everywhere, apart = _lying(case, pairs, ready, case.partners[1])
-    happened, trees, values = np.tile(events[ready], len(pairs))[:, None], [], []
-    for half in case.halves:
+    happened = np.tile(events[ready], len(pairs))[:, None]
+
+    def grow(half: Bools) -> tuple[Regions, Floats]:
         mine = np.tile(half[some], len(pairs))
         regions = against(real[mine], [each[mine] for each in glued], wanted[mine], _FEWEST, _DEEPEST)
         chance, *alone = (rates(regions, each, happened, _PRIOR) for each in (everywhere, *apart))
-        trees.append(regions)
-        values.append(np.maximum(chance - np.max(alone, axis=0), 0.0))
-    return Situation(target, tuple(pairs), Forest(tuple(trees), tuple(values)))
+        return regions, np.maximum(chance - np.max(alone, axis=0), 0.0)
+
+    trees, values = zip(*side_by_side(grow, case.halves), strict=True)
+    return Situation(target, tuple(pairs), Forest(trees, values))
 
 
 def _lying(case: Case, pairs: Pairs, rows: Ints, partners: Ints) -> tuple[Floats, list[Floats]]:
@@ -107,12 +110,15 @@ def clear(real: Floats, glued: list[Floats], wanted: Floats, half: Bools, least:
     """
     if min(half.sum(), (~half).sum()) < _FEWEST_HALF:
         return False
-    more = np.zeros(len(real))
-    for mine in (half, ~half):
+
+    def tried(mine: Bools) -> Floats:
         regions = against(real[mine], [each[mine] for each in glued], wanted[mine], _FEWEST_TRIED, _DEEPEST_TRIED)
         value = rates(regions, real[mine], wanted[mine], _PRIOR_TRIED)
         told, *apart = ((value[regions(each[~mine])] * wanted[~mine]).sum(axis=1) for each in (real, *glued))
-        more[~mine] = told - np.max(apart, axis=0)
+        return np.asarray(told - np.max(apart, axis=0))
+
+    more = np.zeros(len(real))
+    more[~half], more[half] = side_by_side(tried, (half, ~half))
     sure, share = more.sum() / np.sqrt(np.square(more).sum() + 1e-12), more.sum() / (np.square(wanted).sum() + 1e-12)
     return bool(sure > _SURE and share > least)
 

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from counterpoint.core.arrays import Bools, Floats, Ints
+from counterpoint.core.threads import side_by_side
 from counterpoint.learn.calibration.laws import totals
 from counterpoint.learn.forests.case import CLIP, Case
 from counterpoint.learn.forests.forest import Forest
@@ -165,12 +166,16 @@ def _grown(lesson: _Lesson, halves: Bools) -> tuple[Forest, Floats]:
         lesson: the pairs.
         halves: (H, R).
     """
-    told = np.zeros((len(lesson.share), 1 + lesson.moved.shape[1]))
-    trees, values, every = [], [], np.ones_like(lesson.ready)
-    for half in halves:
+    told, every = np.zeros((len(lesson.share), 1 + lesson.moved.shape[1])), np.ones_like(lesson.ready)
+
+    def grow(half: Bools) -> tuple[Regions, Floats, Floats]:
         regions = lesson.tree(half)
         where, apart = regions(lesson.features), regions(lesson.glued)
-        told[~half] += lesson.known(where, apart, half, len(regions))[where[~half]] / (len(halves) // 2)
-        trees.append(regions)
-        values.append(lesson.known(where, apart, every, len(regions)))
-    return Forest(tuple(trees), tuple(values)), told
+        told_here = lesson.known(where, apart, half, len(regions))[where[~half]]
+        return regions, lesson.known(where, apart, every, len(regions)), told_here / (len(halves) // 2)
+
+    _ = lesson.binned  # all trees need it, so that it is made before they are grown beside each other
+    grown = side_by_side(grow, halves)
+    for half, (*_, each_told) in zip(halves, grown, strict=True):
+        told[~half] += each_told
+    return Forest(tuple(tree for tree, *_ in grown), tuple(values for _, values, _ in grown)), told
