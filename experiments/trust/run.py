@@ -54,7 +54,7 @@ PRESETS = {
     "strangers": _preset(range(6000, 6060), range(6005, 6060, 10), 8_000, rows=8_000, fresh=4_000, pairs=2_000),
     "foreign": _preset(range(9000, 9060), range(9005, 9060, 10), 20_000, kinds=FOREIGN),
     "repaired": _preset(range(0), range(9105, 9160, 10), 20_000, kinds=FOREIGN, trees=True),
-    "novel": _preset(range(9500, 9560), range(9501, 9560, 3), 20_000, kinds=NOVEL, trees=True, network=False),
+    "novel": _preset(range(9500, 9560), range(9501, 9560, 6), 20_000, kinds=NOVEL, trees=True, network=False),
 }
 
 
