@@ -56,7 +56,7 @@ class Influences:
     def _run(self, loop: Loop, rows: Placed, pairs: Pairs, *given: object) -> None:
         """Run a kernel over rows that needs to know some pairs; a few rows are enough for a thread."""
         outlook, width = self.outlook, max(self.outlook.width(i, j) for i, j in pairs)
-        run(loop, len(rows), rows.arrays, outlook.plan, outlook.near(pairs), width, *given, fewest=_FEWEST)
+        run(loop, len(rows), rows.arrays, (outlook.plan, outlook.near(pairs), width), *given, fewest=_FEWEST)
 
     def weights(self) -> dict[str, Tensor]:
         """Return what it takes to build it again, by names."""

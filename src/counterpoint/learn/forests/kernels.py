@@ -20,6 +20,9 @@ NodeTable: TypeAlias = tuple[Bools, Ints, Ints, Ints, Ints, Ints, Ints]
 # both children (K, 4), the last being nothing, and what is known (K, V). A region is its own child. Then the root of
 # each tree, and how many questions lead to a region at the most.
 Votes: TypeAlias = tuple[Floats, Ints, Floats, Ints, int]
+Known: TypeAlias = tuple[NodeTable, Ints, int]  # with the pairs of nodes to measure, and the most features of a pair
+Gaps: TypeAlias = tuple[Floats, Floats]
+Worth: TypeAlias = tuple[float, float, float]  # pushes from which on they count, how many units more, and what each is
 
 SHORTEST = 1e-12  # squared way
 
@@ -97,7 +100,7 @@ def describe(
     target: RowArrays,
     b: int,
     plan: NodeTable,
-    gaps: tuple[Floats, Floats],
+    gaps: Gaps,
     i: int,
     j: int,
     out: Floats,
@@ -198,22 +201,10 @@ def vote_rows(start: int, stop: int, features: Floats, votes: Votes, out: Floats
 
 @kernel
 def score_single(
-    start: int,
-    stop: int,
-    rows: RowArrays,
-    plan: NodeTable,
-    near: Ints,
-    width: int,
-    pairs: Ints,
-    votes: Votes,
-    worth: tuple[float, float, float],
-    scores: Floats,
+    start: int, stop: int, rows: RowArrays, known: Known, pairs: Ints, votes: Votes, worth: Worth, scores: Floats
 ) -> None:
-    """Write how likely each source influences each target, for the pairs of a kind.
-
-    ``worth`` says what pushes come to: from which on, how many units at the most, and what each of these is.
-    """
-    smallest, largest, each = worth
+    """Write how likely each source influences each target, for the pairs of a kind."""
+    (plan, near, width), (smallest, largest, each) = known, worth
     features, told = np.empty((1, width)), np.empty(votes[2].shape[1])
     gaps = np.empty((2, rows[1].shape[1], rows[1].shape[1]))
     for b in range(start, stop):
@@ -234,9 +225,7 @@ def score_together(
     start: int,
     stop: int,
     rows: RowArrays,
-    plan: NodeTable,
-    near: Ints,
-    width: int,
+    known: Known,
     pairs: Ints,
     target: int,
     votes: Votes,
@@ -244,6 +233,7 @@ def score_together(
     scores: Floats,
 ) -> None:
     """Raise scores where two sources act on a target together; ``top`` is the most that the trees can say."""
+    plan, near, width = known
     features, told = np.empty((1, width)), np.empty(votes[2].shape[1])
     gaps = np.empty((2, rows[1].shape[1], rows[1].shape[1]))
     for b in range(start, stop):
@@ -263,9 +253,7 @@ def score_changes(
     start: int,
     stop: int,
     rows: RowArrays,
-    plan: NodeTable,
-    near: Ints,
-    width: int,
+    known: Known,
     groups: tuple[Ints, Ints, Ints],
     votes: Votes,
     bounds: tuple[float, float],
@@ -279,10 +267,9 @@ def score_changes(
     that cannot raise it any more are left out. ``bounds`` are the score of a source that nobody changes, and the most
     that the trees can say.
     """
-    ends, begins, sources = groups
-    faint, top = bounds
+    (plan, near, width), (ends, begins, sources), (faint, top) = known, groups, bounds
     count = rows[1].shape[1]
-    known, stamp = np.empty((count * count, width)), np.full(count * count, -1)
+    ready, stamp = np.empty((count * count, width)), np.full(count * count, -1)
     size = np.zeros(count * count, np.int64)
     features, told = np.empty((1, 3 * width)), np.empty(votes[2].shape[1])
     used = np.full(len(sources), -1)
@@ -305,9 +292,9 @@ def score_changes(
                     pair = one * count + two
                     if stamp[pair] != b:
                         stamp[pair] = b
-                        size[pair] = describe(rows, b, rows, b, plan, (gaps, gaps), one, two, known, pair)
+                        size[pair] = describe(rows, b, rows, b, plan, (gaps, gaps), one, two, ready, pair)
                     for f in range(size[pair]):
-                        features[0, at + f] = known[pair, f]
+                        features[0, at + f] = ready[pair, f]
                     at += size[pair]
                 vote(features, 0, votes, told)
                 best = max(best, min(acts, told[0]))
