@@ -162,6 +162,16 @@ def test_a_witness_that_is_deaf_to_one_kind_of_pair_says_what_may_be_missed_ther
     assert misses.deaf > 1.5 * hears.deaf
 
 
+def test_what_was_heard_of_a_threshold_is_not_asked_again(data):
+    witness, support = gather(data[:3000], WORLD.factors, rng=np.random.default_rng(1))
+    asked, edges = Asked(WORLD.mask, WORLD.factors), WORLD.mask(witness.judged.state, witness.judged.action)
+    trial = Trial(asked, witness, support, edges, edges, 0, 500)
+    swaps, heard = trial.at(0.0)
+    assert trial.at(0.0)[1] is heard
+    np.testing.assert_array_equal(heard.paired, trial.hear(swaps, 0.0).paired)
+    assert trial.at(np.full((4, 3), 0.5))[1] is not heard
+
+
 @pytest.fixture(scope="module")
 def few(data):
     return data[:2000].replace(episode=None)

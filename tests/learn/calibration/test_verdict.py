@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from counterpoint.learn.calibration.verdict import MOST_UNKNOWN, weigh
+from counterpoint.learn.calibration.verdict import MOST_UNKNOWN, TIMES, TIMES_CHOSEN, weigh
 from counterpoint.metrics import Estimate
 
 
@@ -39,3 +39,9 @@ def test_one_figure_is_enough_against_it(figures, words):
 def test_it_says_which_rows_to_collect():
     _, verdict = weigh(**{**GOOD, "unknown": estimate(0.5)}, collect=("hand and cup with distance below 0.04",))
     assert "Collect rows like these: hand and cup with distance below 0.04." in verdict
+
+
+def test_of_a_threshold_that_was_chosen_less_is_allowed():
+    near = {**GOOD, "wrong": Estimate(0.005, 0.0, 0.045)}
+    assert weigh(**near, times=TIMES)[0]
+    assert not weigh(**near, times=TIMES_CHOSEN)[0]
