@@ -21,7 +21,7 @@ NodeTable: TypeAlias = tuple[Bools, Ints, Ints, Ints, Ints, Ints, Ints]
 # each tree, and how many questions lead to a region at the most.
 Votes: TypeAlias = tuple[Floats, Ints, Floats, Ints, int]
 Known: TypeAlias = tuple[NodeTable, Ints, int]  # with the pairs of nodes to measure, and the most features of a pair
-Gaps: TypeAlias = tuple[Floats, Floats]
+Gaps: TypeAlias = tuple[Floats, Floats]  # squared, of source and rivals of the target, and of rivals of the source
 Worth: TypeAlias = tuple[float, float, float]  # pushes from which on they count, how many units more, and what each is
 
 SHORTEST = 1e-12  # squared way
@@ -106,10 +106,7 @@ def describe(
     out: Floats,
     r: int,
 ) -> int:
-    """Write the features of node i in row a and node j in row b to ``out[r]``; return how many there are.
-
-    ``gaps`` are the squared distances of source and rivals of the target, and of rivals of the source and target.
-    """
+    """Write the features of node i in row a and node j in row b to ``out[r]``; return how many there are."""
     somewhere, _, _, rest_at, rest, _, _ = plan
     if not (somewhere[i] and somewhere[j]):
         return describe_nowhere(source, a, target, b, plan, i, j, out, r)
@@ -165,8 +162,7 @@ def describe_rows(
 def vote(features: Floats, r: int, votes: Votes, told: Floats) -> None:
     """Write the mean of what all trees say of a row; four go down together, so that none waits for its memory."""
     cut, ways, values, roots, deepest = votes
-    trees = len(roots)
-    told[:] = 0.0
+    told[:], trees = 0.0, len(roots)
     for t in range(0, trees, 4):
         more = min(4, trees - t)
         one, two, three, four = (
