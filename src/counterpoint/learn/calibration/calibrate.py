@@ -41,6 +41,7 @@ _UNSEEN, _MANY = 0.005, 10_000  # what may be missed where nothing is found, and
 _USUAL_SIGHT = 0.7  # what the witness sees of all influences, where nothing tells
 _FAIR_SIGHT = 0.6  # the least that the estimate believes it to see; the interval allows for less
 _UNTRIED = 0.1  # what the interval allows it to see, at the least, where nothing tells
+_MOSTLY_ALONE = 0.8  # of the edges to a target; where fewer come alone, the witness sees less of what is missed
 _LEAST_SIGHT = 0.03  # the same where it was tried, and saw less
 _HIGH_TOLD = 1.5  # times what all others tell
 _DEAF = 0.06  # of the influences that the witness does not hear, those that the mask may miss
@@ -222,7 +223,8 @@ def _wrong(heard: Hearing) -> Estimate:
     error = _SURE * float(np.hypot(heard.error, heard.wrong.std() / np.sqrt(len(heard.wrong))))
     unsure = _SURE * heard.unsure
     low = max(0.0, _LOW * float(heard.wrong.mean()) - error - unsure - _EVEN)
-    least = _UNTRIED if heard.sight is None else max(heard.sight, _LEAST_SIGHT)
+    apart = min(1.0, heard.alone / _MOSTLY_ALONE) ** 3
+    least = _UNTRIED if heard.sight is None else max(apart * heard.sight, _LEAST_SIGHT)
     unseen = _UNSEEN * max(1.0, float(np.sqrt(_MANY / heard.judged)))
     by_pairs, by_others = (_HIGH * found + error) / least, _HIGH_TOLD * told + heard.faint + unsure
     seen = max(by_pairs, by_others) + unseen / least

@@ -15,7 +15,7 @@ from counterpoint.core.pairs import drawn
 from counterpoint.core.protocols import DeriveFn, declared
 from counterpoint.core.transitions import Transitions
 from counterpoint.learn.calibration.counting import Finding
-from counterpoint.learn.calibration.sight import tried
+from counterpoint.learn.calibration.sight import alone, tried
 from counterpoint.learn.calibration.witness import Witness
 from counterpoint.masks import Supported
 from counterpoint.masks.pairs import beside
@@ -95,6 +95,7 @@ class Hearing:
     unexplained: float  # surprises of the parents that neither the witness nor the mask explains, for each proposal
     usual: float  # how many of these are usual, for each proposal
     sight: float | None  # share of what influences that the mask sees do, which the witness sees too; None: untried
+    alone: float  # how often an edge of the mask comes alone, of the target of which that is least often
     deaf: float  # influences of a row that the mask sees, and of whose kind the witness does not see that many
     gaps: Bools  # (R, N, n) pairs across the cut that nobody knows
     judged: int  # rows that this rests on
@@ -180,6 +181,7 @@ class Trial:
             unexplained=odd,
             usual=usual,
             sight=sight,
+            alone=alone(witness, edges),
             deaf=deaf,
             gaps=gaps,
             judged=len(witness.judged),

@@ -8,6 +8,7 @@ from counterpoint.learn.calibration.witness import Witness
 _LEAST_PLANTED = 160.0  # strain of the influences that the mask sees, by which the witness is tried: ten strong ones
 _STRAIN = 2.0  # beyond the usual, of an influence; edges with less are taken for such that do not always act
 _MOST_TOGETHER = 3  # edges to one target
+_FEWEST = 50  # rows with an edge, that it is told from whether edges come alone
 _SURELY = 4.0  # standard errors by which it must be beyond the usual
 
 
@@ -35,6 +36,17 @@ def tried(witness: Witness, edges: Bools) -> tuple[float | None, float]:
         if sight is not None:
             return sight, _deaf(witness, only, seen, noise, moved.mean(axis=0), sight)
     return None, 0.0
+
+
+def alone(witness: Witness, edges: Bools) -> float:
+    """Return how often an edge comes alone, of the target of which that is least often.
+
+    What a mask misses is counted where it has no edge to a target at all. Of edges that come together, as those of
+    two contacts that close a circuit, it may miss one, and nobody sees that.
+    """
+    several = witness.moved(edges).sum(axis=1)  # (T, n)
+    some, one = (several > 0).sum(axis=0), (several == 1).sum(axis=0)
+    return float(np.min(one / np.maximum(some, 1), where=some >= _FEWEST, initial=1.0))
 
 
 def _deaf(witness: Witness, only: Floats, seen: Bools, noise: Floats, rate: Floats, sight: float) -> float:
