@@ -151,7 +151,8 @@ def test_a_witness_that_sees_little_of_what_the_mask_sees_is_believed_less(data)
     assert not unsure.fine
 
 
-def test_a_witness_that_is_deaf_to_one_kind_of_pair_says_what_may_be_missed_there(data):
+def test_a_witness_that_is_deaf_to_one_kind_of_pair_says_what_may_be_missed_there():
+    data = record(12_000, 0)
     witness, support = gather(data, WORLD.factors, rng=np.random.default_rng(1))
     loud = witness.loud.copy()
     loud[:, :-1] = False  # it never hears other sprites
