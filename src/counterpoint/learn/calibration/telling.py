@@ -122,7 +122,7 @@ class Telling:
         for model, _, slope in self._missed(*free, tells):
             j = model.target
             apart = np.flatnonzero(((nodes != nodes[:, [j]]) & asked[:, j]).any(axis=1))
-            if not (tells[j].any() and len(apart)):
+            if not len(apart):
                 continue
             parents = origin[apart, j]  # where its own state comes from, and what is known of the step before
             told = model.told(self.surroundings.of(j, rows[apart], self.own[j][1][parents]))
@@ -146,21 +146,22 @@ class Telling:
         return {model.target: slope.clear for model, _, slope in self._everywhere}
 
     def _missed(self, learnt: Bools, judged: Bools, tells: dict[int, Bools]) -> "Iterator[tuple[Model, Floats, Slope]]":
-        """Yield for each target what others tell beyond its own state (T, W), and how much of that is true.
+        """Yield what others tell of each target, if anything, beyond its own state (T, W), and how much is true.
 
         That is told from rows in which the mask has no edge to it. There its own state is asked anew: that it does
         something else where it is influenced is no news there.
         """
         for model in self.models:
             j = model.target
+            if not tells[j].any():
+                continue
             mine, free = self.ready[:, j] & learnt[:, j], self.known[:, j] & judged[:, j]
             if min(mine.sum(), free.sum()) < _FEWEST:
                 yield model, model.judged * 0.0, Slope.unknown(model.seen.shape[1])
                 continue
             here, there = self.own[j]
-            alone = Boosted.fit(here[mine], np.concatenate([model.left, model.learnt], axis=1)[mine], _TREES_ALONE)(
-                there
-            )
+            both = np.concatenate([model.left, model.learnt], axis=1)
+            alone = Boosted.fit(here[mine], both[mine], _TREES_ALONE)(there)
             width = model.seen.shape[1]
             more = model.judged - alone[:, width:]
             yield model, more, Slope.of((model.seen - alone[:, :width])[free], more[free], self.blocks[free], tells[j])
